@@ -1,0 +1,1 @@
+"""Private prediction with a proof: PAC-private answers and what they guarantee."""

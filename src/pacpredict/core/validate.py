@@ -1,0 +1,125 @@
+"""Checks of arguments, shared by every module that takes them from outside."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from pacpredict.exceptions import (
+    InvalidBelief,
+    InvalidBudget,
+    InvalidModelCount,
+    InvalidOutputs,
+    InvalidProbability,
+    InvalidVotes,
+)
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Sums of up to thousands of rounded probabilities differ from 1 by far less; a forgotten
+# normalisation by far more.
+BELIEF_SUM_TOLERANCE = 1e-6
+
+
+def check_budget(nats: float, name: str = "budget_nats") -> float:
+    """Return a finite, positive number of nats."""
+    value = _as_float(nats, name, InvalidBudget)
+    if not math.isfinite(value) or value <= 0:
+        raise InvalidBudget(f"{name} must be a finite number of nats above 0, got {nats!r}")
+    return value
+
+
+def check_leakage(nats: float, name: str = "budget_nats") -> float:
+    """Return an amount of information that may also be 0 or infinite, but not negative or NaN."""
+    value = _as_float(nats, name, InvalidBudget)
+    if math.isnan(value) or value < 0:
+        raise InvalidBudget(f"{name} must be a number of nats of at least 0, got {nats!r}")
+    return value
+
+
+def check_prior(prior: float) -> float:
+    """Return the success rate of an attacker who has seen nothing, strictly between 0 and 1."""
+    value = _as_float(prior, "prior", InvalidProbability)
+    if not 0 < value < 1:
+        raise InvalidProbability(
+            f"prior must lie strictly between 0 and 1, got {prior!r}; it is the success rate of the best "
+            "guess without any answer (0.5 for membership, 1/m for stealing the model)"
+        )
+    return value
+
+
+def check_model_count(m: int) -> int:
+    """Return an even number of models, so that every record can be in exactly half the subsets."""
+    if m < 2 or m % 2:
+        raise InvalidModelCount(
+            f"the number of models must be even and at least 2, got {m}; an even number lets each record "
+            "be in exactly half of the subsets, which makes the membership prior 1/2 (128 is the default)"
+        )
+    return m
+
+
+def check_belief(belief: npt.ArrayLike, m: int | None = None, name: str = "belief") -> FloatArray:
+    """Return probabilities over m models that sum to 1 (renormalised to the last bit)."""
+    p = _as_array(belief, name, InvalidBelief)
+    if p.ndim != 1 or p.size == 0 or (m is not None and p.size != m):
+        expected = "(n_models,)" if m is None else f"({m},)"
+        raise InvalidBelief(f"{name} must have shape {expected}, got {p.shape}")
+    if not np.isfinite(p).all() or (p < 0).any():
+        raise InvalidBelief(f"{name} must hold finite probabilities of at least 0; found {_first(p, ~((p >= 0) & (p < np.inf)))}")
+    total = math.fsum(p)
+    if abs(total - 1) > BELIEF_SUM_TOLERANCE:
+        raise InvalidBelief(f"{name} must sum to 1, but sums to {total!r}; divide it by its sum")
+    return p / total
+
+
+def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> npt.NDArray[np.int32]:
+    """Return labels as a (n_queries, m) matrix; a single query of shape (m,) becomes one row."""
+    v = np.asarray(votes)
+    if v.ndim == 1:
+        v = v[None, :]
+    if v.ndim != 2 or v.size == 0:
+        raise InvalidVotes(
+            f"votes must have shape (n_models,) or (n_queries, n_models) and not be empty, got {np.shape(votes)}"
+        )
+    if m is not None and v.shape[1] != m:
+        raise InvalidVotes(f"votes must come from all {m} models, got {v.shape[1]} columns")
+    if not np.issubdtype(v.dtype, np.integer):
+        raise InvalidVotes(f"votes must be integer class indices, got dtype {v.dtype}; encode the labels first")
+    low, high = int(v.min()), int(v.max())
+    if low < 0 or high >= n_classes:
+        raise InvalidVotes(
+            f"votes must be class indices from 0 to {n_classes - 1}, found {low if low < 0 else high}; "
+            "check n_classes and the label encoding"
+        )
+    return np.ascontiguousarray(v, dtype=np.int32)
+
+
+def check_outputs(outputs: npt.ArrayLike, m: int | None = None) -> FloatArray:
+    """Return finite real outputs of shape (m, d)."""
+    y = _as_array(outputs, "outputs", InvalidOutputs)
+    if y.ndim != 2 or y.size == 0 or (m is not None and y.shape[0] != m):
+        expected = "(n_models, n_outputs)" if m is None else f"({m}, n_outputs)"
+        raise InvalidOutputs(f"outputs must have shape {expected} and not be empty, got {y.shape}")
+    if not np.isfinite(y).all():
+        raise InvalidOutputs(f"outputs must be finite; found {_first(y, ~np.isfinite(y))}")
+    return np.ascontiguousarray(y)
+
+
+def _as_float(value: float, name: str, error: type[ValueError]) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise error(f"{name} must be a number, got {value!r}") from problem
+
+
+def _as_array(values: npt.ArrayLike, name: str, error: type[ValueError]) -> FloatArray:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise error(f"{name} must be a rectangular array of real numbers ({problem})") from problem
+
+
+def _first(values: FloatArray, bad: npt.NDArray[np.bool_]) -> str:
+    position = tuple(int(i) for i in np.argwhere(bad)[0])
+    return f"{values[position]} at index {position[0] if len(position) == 1 else position}"

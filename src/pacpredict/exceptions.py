@@ -1,0 +1,75 @@
+"""Everything that pacpredict raises on purpose.
+
+PacPredictError
+├── InvalidInput (also a ValueError)
+│   ├── InvalidProbability    a success rate, prior, delta, alpha or epsilon out of its range
+│   ├── InvalidBudget         nats that are negative, zero, NaN or infinite where they must not be
+│   ├── InvalidModelCount     an odd number of models, or fewer than two
+│   ├── InvalidSubsets        a membership matrix or a group of records of the wrong shape or kind
+│   ├── InvalidBelief         a belief or prior that is not a distribution over the models
+│   ├── InvalidVotes          labels out of range, of the wrong type or shape, or none at all
+│   ├── InvalidOutputs        real outputs with NaN or infinity, or of the wrong shape
+│   └── InvalidPlan           not exactly two of the three quantities that a plan relates
+├── BudgetExhausted           the release would pass the total budget; nothing was drawn or charged
+└── LedgerError               the ledger could not take the release; nothing was released
+    └── LedgerConflict        the ledger is not where this session left it
+
+Whatever is raised, nothing was charged and no state changed.
+"""
+
+
+class PacPredictError(Exception):
+    """Base of all errors of this package."""
+
+
+class InvalidInput(PacPredictError, ValueError):
+    """An argument that cannot be used; the text says what was wrong and what to do."""
+
+
+class InvalidProbability(InvalidInput):
+    pass
+
+
+class InvalidBudget(InvalidInput):
+    pass
+
+
+class InvalidModelCount(InvalidInput):
+    pass
+
+
+class InvalidSubsets(InvalidInput):
+    pass
+
+
+class InvalidBelief(InvalidInput):
+    pass
+
+
+class InvalidVotes(InvalidInput):
+    pass
+
+
+class InvalidOutputs(InvalidInput):
+    pass
+
+
+class InvalidPlan(InvalidInput):
+    pass
+
+
+class BudgetExhausted(PacPredictError):
+    """Carries what the refused release needed and what was left, both in nats."""
+
+    def __init__(self, message: str, *, needed_nats: float, left_nats: float) -> None:
+        super().__init__(message)
+        self.needed_nats = needed_nats
+        self.left_nats = left_nats
+
+
+class LedgerError(PacPredictError):
+    pass
+
+
+class LedgerConflict(LedgerError):
+    pass

@@ -1,18 +1,24 @@
-"""Checks of arguments, shared by every module that takes them from outside."""
+"""Checks of arguments that come from outside; those of single numbers are in scalars.py, free of NumPy."""
 
 import math
 
 import numpy as np
 import numpy.typing as npt
 
-from pacpredict.exceptions import (
-    InvalidBelief,
-    InvalidBudget,
-    InvalidModelCount,
-    InvalidOutputs,
-    InvalidProbability,
-    InvalidVotes,
-)
+from pacpredict.core.scalars import check_budget, check_leakage, check_model_count, check_prior
+from pacpredict.exceptions import InvalidBelief, InvalidOutputs, InvalidVotes
+
+__all__ = [
+    "FloatArray",
+    "IntArray",
+    "check_belief",
+    "check_budget",
+    "check_leakage",
+    "check_model_count",
+    "check_outputs",
+    "check_prior",
+    "check_votes",
+]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -22,43 +28,6 @@ IntArray = npt.NDArray[np.int64]
 BELIEF_SUM_TOLERANCE = 1e-6
 
 
-def check_budget(nats: float, name: str = "budget_nats") -> float:
-    """Return a finite, positive number of nats."""
-    value = _as_float(nats, name, InvalidBudget)
-    if not math.isfinite(value) or value <= 0:
-        raise InvalidBudget(f"{name} must be a finite number of nats above 0, got {nats!r}")
-    return value
-
-
-def check_leakage(nats: float, name: str = "budget_nats") -> float:
-    """Return an amount of information that may also be 0 or infinite, but not negative or NaN."""
-    value = _as_float(nats, name, InvalidBudget)
-    if math.isnan(value) or value < 0:
-        raise InvalidBudget(f"{name} must be a number of nats of at least 0, got {nats!r}")
-    return value
-
-
-def check_prior(prior: float) -> float:
-    """Return the success rate of an attacker who has seen nothing, strictly between 0 and 1."""
-    value = _as_float(prior, "prior", InvalidProbability)
-    if not 0 < value < 1:
-        raise InvalidProbability(
-            f"prior must lie strictly between 0 and 1, got {prior!r}; it is the success rate of the best "
-            "guess without any answer (0.5 for membership, 1/m for stealing the model)"
-        )
-    return value
-
-
-def check_model_count(m: int) -> int:
-    """Return an even number of models, so that every record can be in exactly half the subsets."""
-    if m < 2 or m % 2:
-        raise InvalidModelCount(
-            f"the number of models must be even and at least 2, got {m}; an even number lets each record "
-            "be in exactly half of the subsets, which makes the membership prior 1/2 (128 is the default)"
-        )
-    return m
-
-
 def check_belief(belief: npt.ArrayLike, m: int | None = None, name: str = "belief") -> FloatArray:
     """Return probabilities over m models that sum to 1 (renormalised to the last bit)."""
     p = _as_array(belief, name, InvalidBelief)
@@ -66,7 +35,8 @@ def check_belief(belief: npt.ArrayLike, m: int | None = None, name: str = "belie
         expected = "(n_models,)" if m is None else f"({m},)"
         raise InvalidBelief(f"{name} must have shape {expected}, got {p.shape}")
     if not np.isfinite(p).all() or (p < 0).any():
-        raise InvalidBelief(f"{name} must hold finite probabilities of at least 0; found {_first(p, ~((p >= 0) & (p < np.inf)))}")
+        bad = _first(p, ~((p >= 0) & (p < np.inf)))
+        raise InvalidBelief(f"{name} must hold finite probabilities of at least 0; found {bad}")
     total = math.fsum(p)
     if abs(total - 1) > BELIEF_SUM_TOLERANCE:
         raise InvalidBelief(f"{name} must sum to 1, but sums to {total!r}; divide it by its sum")
@@ -80,12 +50,15 @@ def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> n
         v = v[None, :]
     if v.ndim != 2 or v.size == 0:
         raise InvalidVotes(
-            f"votes must have shape (n_models,) or (n_queries, n_models) and not be empty, got {np.shape(votes)}"
+            "votes must have shape (n_models,) or (n_queries, n_models) and not be empty, "
+            f"got {np.shape(votes)}"
         )
     if m is not None and v.shape[1] != m:
         raise InvalidVotes(f"votes must come from all {m} models, got {v.shape[1]} columns")
     if not np.issubdtype(v.dtype, np.integer):
-        raise InvalidVotes(f"votes must be integer class indices, got dtype {v.dtype}; encode the labels first")
+        raise InvalidVotes(
+            f"votes must be integer class indices, got dtype {v.dtype}; encode the labels first"
+        )
     low, high = int(v.min()), int(v.max())
     if low < 0 or high >= n_classes:
         raise InvalidVotes(
@@ -104,13 +77,6 @@ def check_outputs(outputs: npt.ArrayLike, m: int | None = None) -> FloatArray:
     if not np.isfinite(y).all():
         raise InvalidOutputs(f"outputs must be finite; found {_first(y, ~np.isfinite(y))}")
     return np.ascontiguousarray(y)
-
-
-def _as_float(value: float, name: str, error: type[ValueError]) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError) as problem:
-        raise error(f"{name} must be a number, got {value!r}") from problem
 
 
 def _as_array(values: npt.ArrayLike, name: str, error: type[ValueError]) -> FloatArray:

@@ -1,0 +1,75 @@
+"""Checks of single numbers, without NumPy: bounds and plans must start as fast as the terminal asks."""
+
+import math
+
+from pacpredict.exceptions import InvalidBudget, InvalidModelCount, InvalidProbability
+
+
+def check_budget(nats: float, name: str = "budget_nats") -> float:
+    """Return a finite, positive number of nats."""
+    value = as_float(nats, name, InvalidBudget)
+    if not math.isfinite(value) or value <= 0:
+        raise InvalidBudget(f"{name} must be a finite number of nats above 0, got {nats!r}")
+    return value
+
+
+def check_leakage(nats: float, name: str = "budget_nats") -> float:
+    """Return an amount of information that may also be 0 or infinite, but not negative or NaN."""
+    value = as_float(nats, name, InvalidBudget)
+    if math.isnan(value) or value < 0:
+        raise InvalidBudget(f"{name} must be a number of nats of at least 0, got {nats!r}")
+    return value
+
+
+def check_prior(prior: float) -> float:
+    """Return the success rate of an attacker who has seen nothing, strictly between 0 and 1."""
+    value = as_float(prior, "prior", InvalidProbability)
+    if not 0 < value < 1:
+        raise InvalidProbability(
+            f"prior must lie strictly between 0 and 1, got {prior!r}; it is the success rate of the best "
+            "guess without any answer (0.5 for membership, 1/m for stealing the model)"
+        )
+    return value
+
+
+def check_success(success: float) -> float:
+    """Return a success rate: a probability, 0 and 1 included."""
+    value = as_float(success, "success", InvalidProbability)
+    if not 0 <= value <= 1:
+        raise InvalidProbability(
+            f"success must lie between 0 and 1, got {success!r}; write 51.08 % as 0.5108"
+        )
+    return value
+
+
+def check_delta(delta: float) -> float:
+    """Return the delta of (epsilon, delta)-DP: at least 0 and below 1, where it promises nothing."""
+    value = as_float(delta, "delta", InvalidProbability)
+    if not 0 <= value < 1:
+        raise InvalidProbability(f"delta must be at least 0 and below 1, got {delta!r}; 1e-5 is customary")
+    return value
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Return the epsilon of (epsilon, delta)-DP: at least 0, and infinite where nothing is promised."""
+    value = as_float(epsilon, "epsilon", InvalidProbability)
+    if math.isnan(value) or value < 0:
+        raise InvalidProbability(f"epsilon must be at least 0, got {epsilon!r}")
+    return value
+
+
+def check_model_count(m: int) -> int:
+    """Return an even number of models, so that every record can be in exactly half the subsets."""
+    if m < 2 or m % 2:
+        raise InvalidModelCount(
+            f"the number of models must be even and at least 2, got {m}; an even number lets each record "
+            "be in exactly half of the subsets, which makes the membership prior 1/2 (128 is the default)"
+        )
+    return m
+
+
+def as_float(value: float, name: str, error: type[ValueError]) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise error(f"{name} must be a number, got {value!r}") from problem

@@ -1,0 +1,136 @@
+"""How much noise keeps one release within its budget, under any belief (Theorem 2.4).
+
+What is released is always a vector of *coordinates*, each with its own positive Gaussian noise; the noisy
+output is computed from these alone. So the guarantee rests on one sum over the numbers really released,
+½ sum_i Var(coordinate_i) / sigma_i² <= b (theory.md, 3), and never on the accuracy of a decomposition:
+a direction that a rank rule drops carries no signal either.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pacpredict.core import kernel
+from pacpredict.core.belief import Belief
+from pacpredict.core.validate import FloatArray, check_budget, check_outputs, check_votes
+from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidOutputs
+
+Method = Literal["eigen", "diagonal"]
+
+# Squares and inverse squares of differences within these limits stay far inside double range.
+_SMALLEST_DIFFERENCE, _LARGEST_DIFFERENCE = 1e-100, 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Independent Gaussian noise along axes, for one query.
+
+    Model s would release centre + coordinates[s] @ axes, exactly its output where no direction was dropped;
+    noise of the given variances is added to the coordinates.
+    """
+
+    centre: FloatArray  # (d,)
+    axes: FloatArray  # (r, d), orthonormal rows
+    coordinates: FloatArray  # (m, r)
+    variances: FloatArray  # (r,), all positive
+
+    def covariance(self) -> FloatArray:
+        """Covariance of the noise in the space of outputs: Sigma of Theorem 2.4."""
+        return (self.axes.T * self.variances) @ self.axes
+
+    def leakage(self, belief: Belief) -> float:
+        """Certify the calibration: an upper bound in nats on what the release reveals under this belief."""
+        return float(0.5 * (_variances(self.coordinates, belief) / self.variances).sum())
+
+    def draw(self, secret: int, normals: FloatArray) -> FloatArray:
+        """Compute the noisy output of one model from standard normals (eq. R_t of Algorithm 1)."""
+        return self.centre + (self.coordinates[secret] + np.sqrt(self.variances) * normals) @ self.axes
+
+    def log_likelihood(self, noisy: FloatArray) -> FloatArray:
+        """Compute the exponent of eq. (3) for every model, less the part that all share."""
+        observed = self.axes @ (noisy - self.centre)
+        return ((observed - 0.5 * self.coordinates) * self.coordinates / self.variances).sum(axis=1)
+
+
+def calibrate(
+    outputs: npt.ArrayLike, belief: Belief, step_budget: float, *, method: Method = "eigen"
+) -> Noise:
+    """Calibrate noise for any real outputs (m, d): soft scores, statistics, gradients.
+
+    `method="eigen"` is Theorem 2.4, the least total noise; `"diagonal"` noises each output on its own.
+    """
+    b = check_budget(step_budget, "step_budget")
+    y = check_outputs(outputs, belief.n_models)
+    # Differences to the likeliest model: exactly 0 where all models agree, and without cancellation when
+    # that model has nearly all the belief.
+    likeliest = int(np.argmax(belief.log_probabilities))
+    difference = y - y[likeliest]
+    scale = float(np.abs(difference).max())
+    if scale != 0 and not _SMALLEST_DIFFERENCE <= scale <= _LARGEST_DIFFERENCE:
+        raise InvalidOutputs(
+            f"outputs differ between models by up to {scale:g}; rescale them to differ by "
+            f"{_SMALLEST_DIFFERENCE:g} to {_LARGEST_DIFFERENCE:g}"
+        )
+    mean = belief.probabilities() @ difference
+    centred = difference - mean
+    axes = _axes(centred, belief, method)
+    coordinates = centred @ axes.T
+    spread = _variances(coordinates, belief)
+    kept = spread > 0
+    axes, coordinates, spread = axes[kept], coordinates[:, kept], spread[kept]
+    return Noise(y[likeliest] + mean, axes, coordinates, _noise_variances(spread, b))
+
+
+def calibrate_votes(votes: npt.ArrayLike, n_classes: int, belief: Belief, step_budget: float) -> Noise:
+    """Calibrate noise for the one-hot labels of m models, in closed form (design decision 2)."""
+    b = check_budget(step_budget, "step_budget")
+    row = check_votes(votes, n_classes, belief.n_models)
+    if row.shape[0] != 1:
+        raise InvalidInput(f"calibrate_votes takes one query of shape ({belief.n_models},)")
+    classes, slots = np.unique(row[0], return_inverse=True)
+    k = classes.size
+    centre = np.zeros(n_classes)
+    centre[classes] = 1 / k
+    axes = np.zeros((k - 1, n_classes))
+    variances = np.empty(k - 1)
+    if k > 1:
+        mass = np.maximum(np.bincount(slots, weights=belief.probabilities()), kernel.MASS_FLOOR)
+        slot_axes = np.empty((k, k - 1))
+        kernel.calibrate_masses(mass, b, slot_axes, variances, kernel.make_workspace(k, belief.n_models))
+        axes[:, classes] = slot_axes.T
+    return Noise(centre, axes, axes[:, row[0]].T, variances)
+
+
+def _axes(centred: FloatArray, belief: Belief, method: Method) -> FloatArray:
+    varying = (centred != centred[0]).any(axis=0)  # exact: an output that never varies gets no noise
+    if method == "diagonal":
+        return np.eye(centred.shape[1])[varying]
+    if method != "eigen":
+        raise InvalidInput(f"method must be 'eigen' or 'diagonal', got {method!r}")
+    weighted = np.sqrt(belief.probabilities())[:, None] * centred[:, varying]
+    _, singular, rows = np.linalg.svd(weighted, full_matrices=False)
+    # The usual numerical rank, decided before anything is divided by b: rounding divided by 2^-32 would
+    # become noise of its own.
+    rank = int((singular > max(weighted.shape) * np.finfo(float).eps * singular[:1]).sum())
+    axes = np.zeros((rank, centred.shape[1]))
+    axes[:, varying] = rows[:rank]
+    return axes
+
+
+def _variances(coordinates: FloatArray, belief: Belief) -> FloatArray:
+    if coordinates.shape[0] != belief.n_models:
+        raise InvalidBelief(f"the belief must be over {coordinates.shape[0]} models, not {belief.n_models}")
+    p = belief.probabilities()
+    likeliest = int(np.argmax(belief.log_probabilities))
+    difference = coordinates - coordinates[likeliest]
+    variances: FloatArray = p @ difference**2 - (p @ difference) ** 2
+    return variances
+
+
+def _noise_variances(spread: FloatArray, b: float) -> FloatArray:
+    deviations = np.sqrt(spread)
+    variances: FloatArray = deviations * deviations.sum() / (2 * b) * (1 + kernel.ROUNDING_MARGIN)
+    leak = 0.5 * (spread / variances).sum()
+    return variances if leak <= b else variances * (leak / b * (1 + kernel.ROUNDING_MARGIN))

@@ -1,0 +1,54 @@
+"""How the numerical kernels are compiled: once per machine, cached on disk, and announced."""
+
+import functools
+import hashlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numba
+from numba.core import event
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ours: set[str] = set()
+
+
+def compiled(function: Callable[P, T]) -> Callable[P, T]:
+    """Compile a kernel on its first call; other threads run while it does.
+
+    Strict IEEE arithmetic (no fastmath): replaying a ledger must give the same bits.
+    """
+    _ours.add(function.__qualname__)
+    kernel = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    # Numba looks only at the file of the kernel itself when it decides whether a cached compilation is still
+    # good. A kernel contains the code of those it calls, so every source beside it counts.
+    kernel._cache._cache_file._source_stamp = _digest_of_sources(Path(function.__code__.co_filename).parent)  # noqa: SLF001
+    return cast("Callable[P, T]", kernel)
+
+
+@functools.cache
+def _digest_of_sources(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for source in sorted({*folder.glob("*.py"), *Path(__file__).parent.glob("*.py")}):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+class _Announcement(event.Listener):  # type: ignore[misc]  # numba has no type information
+    """Tell a waiting person what takes so long; a kernel found in the cache raises no event."""
+
+    said = False
+
+    def on_start(self, compilation: Any) -> None:
+        if not self.said and compilation.data["dispatcher"].py_func.__qualname__ in _ours:
+            self.said = True
+            print("pacpredict: compiling numerical kernels, once per installation (about 20 s)", file=sys.stderr)
+
+    def on_end(self, compilation: Any) -> None:
+        """Nothing more to say."""
+
+
+event.register("numba:compile", _Announcement())

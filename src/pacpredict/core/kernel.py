@@ -1,0 +1,235 @@
+"""The compiled inner loop of a release on label votes.
+
+A query is the vector of the m models' labels. With w the belief summed per voted class (k classes), the
+covariance of the one-hot output is diag(w) - w wᵀ, whose null vector is the vector of ones. So everything
+happens in the (k-1)-dimensional sum-zero subspace, in coordinates: class c sits at row c of a matrix `axes`
+of shape (k, k - 1), the secret's row is released with independent Gaussian noise per coordinate, and the
+noisy vector of the paper is a function of that (design decision 2, theory.md section 3).
+
+The guarantee needs no property of `axes`: the variance of each coordinate is computed from the very numbers
+that are released. That the axes are orthonormal eigenvectors only makes the noise as small as Theorem 2.4's.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pacpredict.core.axes import Scratch, make_scratch, principal_axes
+from pacpredict.core.compiled import compiled
+from pacpredict.core.validate import FloatArray, IntArray
+
+# A class that somebody votes for keeps at least this mass when noise is calibrated, however little the
+# belief leaves it. Raising a mass raises noise; 1e-200 keeps its square root and the inverse of the
+# resulting variance within double range for every budget up to 1e100.
+MASS_FLOOR = 1e-200
+
+# A model this unlikely never comes back; a finite number keeps every formula free of inf - inf.
+LOG_BELIEF_FLOOR = -1e9
+
+# Evidence this far below the best class's likelihood rests on a mass that was raised to its floor: something
+# happened that the belief had ruled out (with a probability of 1e-150). The belief is then normalised anew.
+LOG_SURPRISE = math.log(1e-150)
+
+# Noise variances are inflated by this fraction. It covers rounding: masses and variances are sums of at most a
+# few thousand rounded terms (relative error below 1e-12), and a belief normalised once per release drifts from
+# sum 1 by about 1e-16 each time, in random directions (1e-11 after ten thousand million releases).
+ROUNDING_MARGIN = 1e-10
+
+class Workspace(NamedTuple):
+    """Arrays for one query after the other, so that a loop over queries allocates nothing."""
+
+    mass: FloatArray  # (k,)
+    gain: FloatArray  # (k,)
+    axes: FloatArray  # (k * k,)
+    coordinates: FloatArray  # (3, k)
+    variance: FloatArray  # (k,)
+    dissent: FloatArray  # (m,)
+    scratch: Scratch
+
+
+@compiled
+def make_workspace(k: int, m: int) -> Workspace:
+    """Allocate for up to k classes and m models."""
+    return Workspace(
+        np.empty(k),
+        np.empty(k),
+        np.empty(k * k),
+        np.empty((3, k)),
+        np.empty(k),
+        np.empty(m),
+        make_scratch(k),
+    )
+
+
+@compiled
+def sum_masses(
+    log_belief: FloatArray, dissenters: IntArray, slots: IntArray, bulk: int, mass: FloatArray
+) -> None:
+    """Sum the belief of the models in each slot; `bulk` is the slot of all who are no dissenters.
+
+    Masses below the floor are raised to it.
+    """
+    mass[:] = 0.0
+    for j in range(slots.size):
+        mass[slots[j]] += math.exp(log_belief[dissenters[j]])
+    left = 1.0
+    for c in range(mass.size):
+        left -= mass[c]
+    if left < 0.5:  # too little to be the difference of rounded numbers: add up the bulk itself
+        left, j = 0.0, 0
+        for i in range(log_belief.size):
+            if j < dissenters.size and dissenters[j] == i:
+                j += 1
+            else:
+                left += math.exp(log_belief[i])
+    mass[bulk] = left
+    for c in range(mass.size):
+        mass[c] = max(mass[c], MASS_FLOOR)
+
+
+@compiled
+def spread_of_coordinates(
+    axes: FloatArray, mass: FloatArray, largest: int, spread: FloatArray, mean: FloatArray
+) -> None:
+    """Compute the variance of each coordinate under the class masses (uᵀ Cov u of theory.md, 3).
+
+    Differences to the heaviest class are taken first: when that class has nearly all the mass, the variance
+    is a small number made of small numbers, and nothing cancels.
+    """
+    n = axes.shape[1]
+    for i in range(n):
+        spread[i], mean[i] = 0.0, 0.0
+    for c in range(mass.size):
+        for i in range(n):
+            difference = axes[c, i] - axes[largest, i]
+            mean[i] += mass[c] * difference
+            spread[i] += mass[c] * difference * difference
+    for i in range(n):
+        spread[i] -= mean[i] * mean[i]
+
+
+@compiled
+def calibrate_masses(
+    mass: FloatArray, b: float, axes: FloatArray, variance: FloatArray, space: Workspace
+) -> None:
+    """Choose axes and noise variances for one contested query (Theorem 2.4 in closed form).
+
+    Any axes with variances v meet the budget exactly with sigma_i² = sqrt(v_i) sum_j sqrt(v_j) / (2 b);
+    the margin makes that hold for the rounded numbers, and the certificate below checks it on them.
+    """
+    largest = principal_axes(mass, axes, space.scratch)
+    spread, deviation = space.coordinates[0], space.coordinates[1]
+    spread_of_coordinates(axes, mass, largest, spread, deviation)
+    total = 0.0
+    for i in range(variance.size):
+        deviation[i] = math.sqrt(spread[i])
+        total += deviation[i]
+    factor = total / (2.0 * b) * (1.0 + ROUNDING_MARGIN)
+    leak = 0.0
+    for i in range(variance.size):
+        variance[i] = deviation[i] * factor
+        leak += 0.5 * spread[i] / variance[i]
+    if leak > b:
+        for i in range(variance.size):
+            variance[i] *= leak / b * (1.0 + ROUNDING_MARGIN)
+
+
+@compiled
+def add_noise(
+    axes: FloatArray,
+    variance: FloatArray,
+    slot: int,
+    normals: FloatArray,
+    noisy: FloatArray,
+    coordinates: FloatArray,
+) -> None:
+    """Write the noisy one-hot vector R_t, restricted to the voted classes, where the secret votes `slot`."""
+    for i in range(variance.size):
+        coordinates[i] = axes[slot, i] + math.sqrt(variance[i]) * normals[i]
+    mean = 1.0 / noisy.size
+    for c in range(noisy.size):
+        entry = mean
+        for i in range(variance.size):
+            entry += axes[c, i] * coordinates[i]
+        noisy[c] = entry
+
+
+@compiled
+def log_likelihoods(
+    axes: FloatArray, variance: FloatArray, noisy: FloatArray, gain: FloatArray, coordinates: FloatArray
+) -> None:
+    """Compute the exponent of eq. (3) for each voted class, less the part that all classes share.
+
+    In coordinates, -(g - u)² / (2 sigma²) is (g - u / 2) u / sigma² and a part without u. `coordinates` (2, k)
+    receives g and 1 / sigma².
+    """
+    n = variance.size
+    for i in range(n):
+        coordinates[0, i], coordinates[1, i] = 0.0, 1.0 / variance[i]
+    for c in range(noisy.size):
+        for i in range(n):
+            coordinates[0, i] += axes[c, i] * noisy[c]
+    for c in range(noisy.size):
+        exponent = 0.0
+        for i in range(n):
+            exponent += (coordinates[0, i] - 0.5 * axes[c, i]) * (axes[c, i] * coordinates[1, i])
+        gain[c] = exponent
+
+
+@compiled
+def decode_argmax(noisy: FloatArray) -> int:
+    """Pick the largest entry, the first of equals: the paper's decoder."""
+    best = 0
+    for c in range(1, noisy.size):
+        if noisy[c] > noisy[best]:
+            best = c
+    return best
+
+
+@compiled
+def decode_map(mass: FloatArray, gain: FloatArray) -> tuple[int, float]:
+    """Pick the class of the largest posterior mass; returns it and the log evidence, log sum mass exp(gain)."""
+    top = gain[0]
+    for c in range(1, gain.size):
+        top = max(top, gain[c])
+    best, largest, total = 0, -1.0, 0.0
+    for c in range(gain.size):
+        posterior = mass[c] * math.exp(gain[c] - top)
+        total += posterior
+        if posterior > largest:
+            best, largest = c, posterior
+    return best, top + math.log(total)
+
+
+@compiled
+def normalise(log_belief: FloatArray) -> None:
+    """Make the belief sum to 1, in log space."""
+    top, total = log_belief.max(), 0.0
+    for i in range(log_belief.size):
+        total += math.exp(log_belief[i] - top)
+    shift = top + math.log(total)
+    for i in range(log_belief.size):
+        log_belief[i] = max(log_belief[i] - shift, LOG_BELIEF_FLOOR)
+
+
+@compiled
+def update_belief(
+    log_belief: FloatArray,
+    dissenters: IntArray,
+    slots: IntArray,
+    bulk: int,
+    gain: FloatArray,
+    log_evidence: float,
+    dissent: FloatArray,
+) -> None:
+    """Apply Bayes' rule (eq. 3) in place; a model's gain depends only on the class that it votes for."""
+    for j in range(slots.size):
+        dissent[j] = log_belief[dissenters[j]] + (gain[slots[j]] - log_evidence)
+    shift = gain[bulk] - log_evidence
+    for i in range(log_belief.size):
+        log_belief[i] = max(log_belief[i] + shift, LOG_BELIEF_FLOOR)
+    for j in range(slots.size):
+        log_belief[dissenters[j]] = max(dissent[j], LOG_BELIEF_FLOOR)
+    if log_evidence < gain.max() + LOG_SURPRISE:
+        normalise(log_belief)

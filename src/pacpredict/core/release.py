@@ -1,0 +1,77 @@
+"""One pass over label votes: calibrate, add noise, decode and update, query by query (Algorithm 1)."""
+
+import numpy as np
+
+from pacpredict.core import kernel
+from pacpredict.core.compiled import compiled
+from pacpredict.core.tally import Tally
+from pacpredict.core.validate import FloatArray, IntArray
+
+# Passed as the secret to replay a history: the noisy vectors are then read instead of drawn.
+REPLAY = -1
+
+
+@compiled
+def answer_contested(
+    tally: Tally,
+    q: int,
+    secret: int,
+    b: float,
+    normals: FloatArray,
+    log_belief: FloatArray,
+    noisy: FloatArray,
+    space: kernel.Workspace,
+) -> tuple[int, int]:
+    """Answer query q, on which the models differ; returns the labels by argmax and by map.
+
+    `noisy` receives R_t on the voted classes in ascending order (all other entries of R_t are 0), and
+    `log_belief` is updated in place. The secret enters only as the slot that is noised.
+    """
+    k, bulk, classes = tally.n_voted[q], tally.bulk[q], tally.classes[tally.class_start[q] :]
+    who = slice(tally.dissent_start[q], tally.dissent_start[q + 1])
+    dissenters, slots = tally.dissenters[who], tally.slots[who]
+    mass, gain, variance = space.mass[:k], space.gain[:k], space.variance[: k - 1]
+    axes = space.axes[: k * (k - 1)].reshape(k, k - 1)
+    kernel.sum_masses(log_belief, dissenters, slots, bulk, mass)
+    kernel.calibrate_masses(mass, b, axes, variance, space)
+    if secret != REPLAY:
+        slot = bulk
+        for j in range(slots.size):  # the same work whoever the secret is
+            slot = slots[j] if dissenters[j] == secret else slot
+        kernel.add_noise(axes, variance, slot, normals, noisy, space.coordinates[0])
+    kernel.log_likelihoods(axes, variance, noisy, gain, space.coordinates)
+    by_map, log_evidence = kernel.decode_map(mass, gain)
+    kernel.update_belief(log_belief, dissenters, slots, bulk, gain, log_evidence, space.dissent)
+    return classes[kernel.decode_argmax(noisy)], classes[by_map]
+
+
+@compiled
+def answer_all(
+    tally: Tally, secret: int, b: float, normals: FloatArray, log_belief: FloatArray, noisy: FloatArray
+) -> IntArray:
+    """Answer the queries of a tally in turn; returns labels (n_queries, 2), by argmax and by map.
+
+    `normals` holds n_voted - 1 numbers for each contested query and `noisy` receives n_voted, one query
+    after the other; a query on which all agree uses neither and leaves the belief as it is.
+    """
+    space = kernel.make_workspace(tally.n_voted.max(), log_belief.size)
+    labels = np.empty((tally.n_voted.size, 2), dtype=np.int64)
+    used, written = 0, 0
+    for q in range(tally.n_voted.size):
+        k = tally.n_voted[q]
+        if k == 1:
+            labels[q, 0] = labels[q, 1] = tally.classes[tally.class_start[q]]
+            continue
+        labels[q] = answer_contested(
+            tally,
+            q,
+            secret,
+            b,
+            normals[used : used + k - 1],
+            log_belief,
+            noisy[written : written + k],
+            space,
+        )
+        used += k - 1
+        written += k
+    return labels

@@ -1,1 +1,103 @@
-"""Private prediction with a proof: PAC-private answers and what they guarantee."""
+"""Serve a classifier's predictions with a proof of how little they reveal about its training data.
+
+Names are imported when they are first used: the bounds need no NumPy, and only releases need compiled kernels.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pacpredict.core.belief import Belief
+    from pacpredict.core.bounds import (
+        advantage_bound,
+        budget_for_success,
+        epsilon_for_success,
+        queries_supported,
+        success_bound,
+        success_for_epsilon,
+    )
+    from pacpredict.core.calibrate import Noise, calibrate, calibrate_votes
+    from pacpredict.core.composition import compose_linear, compose_oblivious
+    from pacpredict.core.plan import Plan, plan
+    from pacpredict.core.simulate import Simulation, simulate
+    from pacpredict.exceptions import PacPredictError
+    from pacpredict.mechanism.budget import Budget
+    from pacpredict.mechanism.guarantee import Guarantee
+    from pacpredict.mechanism.ledger import Entry, Ledger, MemoryLedger, State
+    from pacpredict.mechanism.secret import Secret
+    from pacpredict.mechanism.session import Release, Session, replay
+
+__all__ = [
+    "Belief",
+    "Budget",
+    "Entry",
+    "Guarantee",
+    "Ledger",
+    "MemoryLedger",
+    "Noise",
+    "PacPredictError",
+    "Plan",
+    "Release",
+    "Secret",
+    "Session",
+    "Simulation",
+    "State",
+    "advantage_bound",
+    "budget_for_success",
+    "calibrate",
+    "calibrate_votes",
+    "compose_linear",
+    "compose_oblivious",
+    "epsilon_for_success",
+    "plan",
+    "queries_supported",
+    "replay",
+    "simulate",
+    "success_bound",
+    "success_for_epsilon",
+]
+
+_HOME = {
+    "Belief": "core.belief",
+    "Budget": "mechanism.budget",
+    "Entry": "mechanism.ledger",
+    "Guarantee": "mechanism.guarantee",
+    "Ledger": "mechanism.ledger",
+    "MemoryLedger": "mechanism.ledger",
+    "Noise": "core.calibrate",
+    "PacPredictError": "exceptions",
+    "Plan": "core.plan",
+    "Release": "mechanism.session",
+    "Secret": "mechanism.secret",
+    "Session": "mechanism.session",
+    "Simulation": "core.simulate",
+    "State": "mechanism.ledger",
+    "advantage_bound": "core.bounds",
+    "budget_for_success": "core.bounds",
+    "calibrate": "core.calibrate",
+    "calibrate_votes": "core.calibrate",
+    "compose_linear": "core.composition",
+    "compose_oblivious": "core.composition",
+    "epsilon_for_success": "core.bounds",
+    "plan": "core.plan",
+    "queries_supported": "core.bounds",
+    "replay": "mechanism.session",
+    "simulate": "core.simulate",
+    "success_bound": "core.bounds",
+    "success_for_epsilon": "core.bounds",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("pacpredict")
+    if name not in _HOME:
+        raise AttributeError(f"module 'pacpredict' has no attribute {name!r}")
+    value = getattr(import_module(f"pacpredict.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

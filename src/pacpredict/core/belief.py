@@ -57,7 +57,7 @@ class Belief:
         return Belief(np.maximum(joint - log_evidence, LOG_BELIEF_FLOOR))
 
     def entropy(self) -> float:
-        """What remains unknown about the secret, in nats: log m before any release, 0 when it is found."""
+        """Measure what remains unknown about the secret, in nats: log m at first, 0 when it is found."""
         p = self.probabilities()
         return max(0.0, -float(p @ self.log_probabilities))
 

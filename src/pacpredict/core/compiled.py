@@ -22,7 +22,7 @@ def compiled(function: Callable[P, T]) -> Callable[P, T]:
     Strict IEEE arithmetic (no fastmath): replaying a ledger must give the same bits.
     """
     _ours.add(function.__qualname__)
-    kernel = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    kernel: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     # Numba looks only at the file of the kernel itself when it decides whether a cached compilation is still
     # good. A kernel contains the code of those it calls, so every source beside it counts.
     kernel._cache._cache_file._source_stamp = _digest_of_sources(Path(function.__code__.co_filename).parent)  # noqa: SLF001
@@ -37,7 +37,7 @@ def _digest_of_sources(folder: Path) -> str:
     return digest.hexdigest()
 
 
-class _Announcement(event.Listener):  # type: ignore[misc]  # numba has no type information
+class _Announcement(event.Listener):
     """Tell a waiting person what takes so long; a kernel found in the cache raises no event."""
 
     said = False
@@ -45,10 +45,10 @@ class _Announcement(event.Listener):  # type: ignore[misc]  # numba has no type 
     def on_start(self, compilation: Any) -> None:
         if not self.said and compilation.data["dispatcher"].py_func.__qualname__ in _ours:
             self.said = True
-            print("pacpredict: compiling numerical kernels, once per installation (about 20 s)", file=sys.stderr)
+            sys.stderr.write("pacpredict: compiling numerical kernels, once per installation (about 20 s)\n")
 
     def on_end(self, compilation: Any) -> None:
         """Nothing more to say."""
 
 
-event.register("numba:compile", _Announcement())
+event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]

@@ -10,9 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from pacpredict.core.belief import Belief
 from pacpredict.core.calibrate import Noise
-from pacpredict.core.validate import FloatArray
+from pacpredict.core.validate import FloatArray, Votes
 from pacpredict.exceptions import InvalidInput, InvalidProbability
 
 Decoder = Literal["argmax", "map"]
@@ -27,12 +26,7 @@ def check_decoder(decoder: str) -> int:
     raise InvalidInput(f"decode must be one of {', '.join(DECODERS)}, got {decoder!r}")
 
 
-def label_posterior(votes: FloatArray, n_classes: int, belief: Belief) -> FloatArray:
-    """Probability of each label being the secret model's, under the belief *after* the release."""
-    return np.bincount(votes, weights=belief.probabilities(), minlength=n_classes)
-
-
-def confidence(noise: Noise, votes: FloatArray, noisy: FloatArray, label: int) -> float:
+def confidence(noise: Noise, votes: Votes, noisy: FloatArray, label: int) -> float:
     """Compute min_j T_j(r) of Proposition 5.1: how clearly `label` beats every rival.
 
     The noise of label votes is singular. The statistic is then the limit of a vanishing extra noise: a class

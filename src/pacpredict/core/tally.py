@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pacpredict.core.compiled import compiled
-from pacpredict.core.validate import IntArray
+from pacpredict.core.validate import IntArray, Votes
 
 
 class Tally(NamedTuple):
@@ -25,7 +25,7 @@ class Tally(NamedTuple):
 
 
 @compiled
-def _bulk_class(votes: IntArray) -> tuple[int, int]:
+def _bulk_class(votes: Votes) -> tuple[int, int]:
     """Pick a class as the bulk; returns it and how many vote otherwise.
 
     Any voted class may serve, the largest is fastest: the first model's, or if most differ from it, another.
@@ -45,11 +45,14 @@ def _bulk_class(votes: IntArray) -> tuple[int, int]:
 
 
 @compiled
-def tally_votes(votes: IntArray, n_classes: int) -> Tally:
+def tally_votes(votes: Votes, n_classes: int) -> Tally:
     """Tally a (n_queries, n_models) matrix of class indices, which must have been checked."""
     n_queries, n_models = votes.shape
     n_voted, bulk = np.ones(n_queries, dtype=np.int64), np.empty(n_queries, dtype=np.int64)
-    dissent_start, class_start = np.zeros(n_queries + 1, dtype=np.int64), np.zeros(n_queries + 1, dtype=np.int64)
+    dissent_start, class_start = (
+        np.zeros(n_queries + 1, dtype=np.int64),
+        np.zeros(n_queries + 1, dtype=np.int64),
+    )
     n_classes_at_most = 0
     for q in range(n_queries):
         bulk[q], n = _bulk_class(votes[q])
@@ -75,7 +78,7 @@ def tally_votes(votes: IntArray, n_classes: int) -> Tally:
 
 
 @compiled
-def _find_dissent(votes: IntArray, bulk: int, dissenters: IntArray) -> None:
+def _find_dissent(votes: Votes, bulk: int, dissenters: IntArray) -> None:
     """List the models that do not vote for the bulk.
 
     Without a branch: every model is written to the next free place, which moves on past dissenters only,
@@ -88,9 +91,7 @@ def _find_dissent(votes: IntArray, bulk: int, dissenters: IntArray) -> None:
 
 
 @compiled
-def _list_classes(
-    votes: IntArray, bulk: int, dissenters: IntArray, slot_of: IntArray, classes: IntArray
-) -> int:
+def _list_classes(votes: Votes, bulk: int, dissenters: IntArray, slot_of: IntArray, classes: IntArray) -> int:
     """List the voted classes in ascending order and note the slot of each; returns how many there are."""
     slot_of[:] = -1
     slot_of[bulk] = 0

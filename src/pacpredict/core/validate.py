@@ -11,6 +11,7 @@ from pacpredict.exceptions import InvalidBelief, InvalidOutputs, InvalidVotes
 __all__ = [
     "FloatArray",
     "IntArray",
+    "Votes",
     "check_belief",
     "check_budget",
     "check_leakage",
@@ -22,6 +23,7 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+Votes = npt.NDArray[np.int32]
 
 # Sums of up to thousands of rounded probabilities differ from 1 by far less; a forgotten
 # normalisation by far more.
@@ -43,7 +45,7 @@ def check_belief(belief: npt.ArrayLike, m: int | None = None, name: str = "belie
     return p / total
 
 
-def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> npt.NDArray[np.int32]:
+def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> Votes:
     """Return labels as a (n_queries, m) matrix; a single query of shape (m,) becomes one row."""
     v = np.asarray(votes)
     if v.ndim == 1:

@@ -1,0 +1,90 @@
+"""The linear composition theorem as a filter: a release that would pass the total is refused (theory.md, 1)."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pacpredict.core.scalars import check_budget
+from pacpredict.core.validate import IntArray
+from pacpredict.exceptions import BudgetExhausted, InvalidBudget, InvalidInput
+
+Charging = Literal["adaptive", "flat"]
+WhenExhausted = Literal["halt", "unanimous"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a deployment may reveal, in nats: at most `step` per release and `total` in all.
+
+    Spending is counted in whole steps, so that it never drifts. With `charging="adaptive"` a query on which all
+    models agree costs nothing, for it reveals nothing; `"flat"` charges every query, as the paper does. When the
+    total is spent the deployment halts, or with `when_exhausted="unanimous"` goes on answering queries on which
+    all models agree.
+    """
+
+    step: float
+    total: float
+    charging: Charging = "adaptive"
+    when_exhausted: WhenExhausted = "halt"
+
+    def __post_init__(self) -> None:
+        check_budget(self.step, "step budget")
+        check_budget(self.total, "total budget")
+        if self.total < self.step:
+            raise InvalidBudget(
+                f"the total budget ({self.total!r} nats) is smaller than one step ({self.step!r} nats): "
+                "not a single contested query could be answered; raise the total or lower the step"
+            )
+        if self.charging not in ("adaptive", "flat"):
+            raise InvalidInput(f"charging must be 'adaptive' or 'flat', got {self.charging!r}")
+        if self.when_exhausted not in ("halt", "unanimous"):
+            raise InvalidInput(f"when_exhausted must be 'halt' or 'unanimous', got {self.when_exhausted!r}")
+
+    @cached_property
+    def total_steps(self) -> int:
+        """How many charged releases fit, exactly."""
+        return math.floor(Fraction(self.total) / Fraction(self.step))
+
+    def nats(self, steps: int) -> float:
+        """Convert charged steps into nats, rounded up."""
+        value = steps * self.step
+        return value if Fraction(value) >= steps * Fraction(self.step) else math.nextafter(value, math.inf)
+
+    def charge(self, contested: npt.NDArray[np.bool_], spent: int) -> IntArray:
+        """Compute the steps that each of a batch of queries costs, or refuse the batch whole.
+
+        The decision depends on the votes and on what was spent, never on the secret.
+        """
+        wanted = np.ones(contested.size, np.int64) if self.charging == "flat" else contested.astype(np.int64)
+        if spent + contested.size <= self.total_steps:
+            return wanted
+        before = spent + np.concatenate([[0], np.cumsum(wanted)[:-1]])
+        if self.when_exhausted == "unanimous":
+            exhausted = before >= self.total_steps
+            wanted[exhausted & ~contested] = 0
+            refused = bool((exhausted & contested).any())
+        else:
+            refused = bool((before >= self.total_steps).any())
+        if refused:
+            self._refuse(int(wanted.sum()), spent)
+        return wanted
+
+    def _refuse(self, wanted: int, spent: int) -> None:
+        left = self.total_steps - spent
+        needed_nats, left_nats = self.nats(wanted), left * self.step
+        raise BudgetExhausted(
+            f"the privacy budget does not allow this release: it needs {needed_nats:g} nats and {left_nats:g} of "
+            f"{self.total:g} are left. Nothing was drawn or charged. "
+            + (
+                "Ask for fewer rows."
+                if left
+                else "The deployment has halted: a new training set needs a new deployment."
+            ),
+            needed_nats=needed_nats,
+            left_nats=left_nats,
+        )

@@ -1,0 +1,85 @@
+"""What a deployment remembers, the protocol of whatever keeps it, and a ledger in memory."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pacpredict.core.validate import FloatArray, Votes
+from pacpredict.exceptions import LedgerConflict
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything that the next release depends on, except the secret."""
+
+    sequence: int  # releases so far
+    contested: int  # of which the models disagreed
+    spent_steps: int
+    log_belief: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        self.log_belief.setflags(write=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One release as the ledger keeps it.
+
+    For a contested query it holds the question (the votes, or real outputs) and the noisy vector, from which the
+    belief can be replayed. These never leave the ledger: only the label does.
+    """
+
+    sequence: int
+    charged_steps: int
+    label: int | None  # None for a release of real outputs
+    question: Votes | FloatArray | None = field(default=None, repr=False)
+    noisy: FloatArray | None = field(default=None, repr=False)
+
+
+class Ledger(Protocol):
+    """Keeps entries and the state after them, together or not at all.
+
+    A session commits before it shows an answer. Implementations must refuse, with LedgerConflict and without
+    writing anything, a commit that does not continue where they are: that another writer came first, or that
+    an earlier commit went through although it seemed to fail, must never lead to two histories.
+    """
+
+    def load(self) -> State | None:
+        """Return the state after the last entry, or None for a ledger that nothing was committed to."""
+
+    def commit(self, entries: Sequence[Entry], state: State) -> None:
+        """Append entries, numbered from the present sequence, and replace the state, atomically."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries in order."""
+
+
+class MemoryLedger:
+    """A ledger for sessions that end with the process: experiments, tests, notebooks."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._state: State | None = None
+
+    def load(self) -> State | None:
+        return self._state
+
+    def commit(self, entries: Sequence[Entry], state: State) -> None:
+        here = self._state.sequence if self._state else state.sequence - len(entries)
+        check_continues(here, entries, state)
+        self._entries.extend(entries)
+        self._state = state
+
+    def entries(self) -> Iterator[Entry]:
+        return iter(tuple(self._entries))
+
+
+def check_continues(here: int, entries: Sequence[Entry], state: State) -> None:
+    """Refuse entries that do not follow entry number `here` without a gap."""
+    expected = range(here + 1, here + len(entries) + 1)
+    if [entry.sequence for entry in entries] != list(expected) or state.sequence != here + len(entries):
+        raise LedgerConflict(
+            f"the ledger holds {here} releases, but this session wanted to write "
+            f"{[entry.sequence for entry in entries] or 'none'} and end at {state.sequence}; "
+            "another session writes to the same ledger. Nothing was released: start from the ledger's state"
+        )

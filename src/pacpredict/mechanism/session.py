@@ -1,0 +1,209 @@
+"""Algorithm 1 as a state machine: ask, and get an answer that is on the ledger before you see it."""
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pacpredict.core.belief import Belief
+from pacpredict.core.calibrate import calibrate
+from pacpredict.core.decode import Decoder, check_decoder
+from pacpredict.core.release import REPLAY, answer_all
+from pacpredict.core.scalars import check_model_count
+from pacpredict.core.tally import Tally, tally_votes
+from pacpredict.core.validate import FloatArray, IntArray, Votes, check_outputs, check_votes
+from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidVotes, LedgerConflict
+from pacpredict.mechanism.budget import Budget
+from pacpredict.mechanism.entropy import NormalSource, SystemEntropy
+from pacpredict.mechanism.guarantee import Guarantee
+from pacpredict.mechanism.ledger import Entry, Ledger, MemoryLedger, State
+from pacpredict.mechanism.secret import Secret
+
+
+@dataclass(frozen=True)
+class Release:
+    """An answer: the label, its number in the history and what it was charged, in nats."""
+
+    sequence: int
+    label: int
+    charge: float
+
+
+class Session:
+    """Answers questions about one secret, each noised to what an all-knowing adversary believes by now.
+
+    Parameters
+    ----------
+    n_classes
+        Labels are 0 to n_classes - 1.
+    budget
+        What may be revealed per release and in all.
+    prior
+        The distribution that the secret was drawn from: a number of models for the uniform one, or a belief.
+    secret
+        By default drawn from the prior. Give the old one to continue from a ledger or a snapshot.
+    decode
+        `"argmax"` (the paper's) or `"map"`, which is more accurate; docs/threat-model.md says what it means.
+    ledger
+        Where the session continues and records. By default in memory.
+    snapshot
+        A state to continue from, of this secret and prior; only with a ledger that is still empty.
+    generator
+        A seeded generator makes an experiment repeatable. Without one, the secret and the noise come from the
+        operating system's entropy, as they must when answers leave the building.
+    """
+
+    def __init__(
+        self,
+        n_classes: int,
+        budget: Budget,
+        prior: int | Belief = 128,
+        *,
+        secret: Secret | None = None,
+        decode: Decoder = "argmax",
+        ledger: Ledger | None = None,
+        snapshot: State | None = None,
+        generator: np.random.Generator | None = None,
+    ) -> None:
+        if n_classes < 2:
+            raise InvalidInput(f"n_classes must be at least 2, got {n_classes}")
+        self.prior = prior if isinstance(prior, Belief) else Belief.uniform(check_model_count(prior))
+        check_model_count(self.prior.n_models)
+        self.n_classes = n_classes
+        self.budget = budget
+        self._column = check_decoder(decode)
+        self._ledger = MemoryLedger() if ledger is None else ledger
+        self._state = self._start(snapshot)
+        if secret is None and self._state.sequence:
+            raise InvalidInput(
+                "this history has a secret already: pass it; a new one would void the guarantee"
+            )
+        self._secret = Secret.draw(self.prior, generator) if secret is None else secret
+        self._normals: NormalSource = SystemEntropy() if generator is None else generator
+        self._lock = threading.Lock()  # one deployment has one belief: releases are serial
+
+    @property
+    def belief(self) -> Belief:
+        return Belief(self._state.log_belief)
+
+    def snapshot(self) -> State:
+        """Return the state after the last release. A seeded generator's own state is the caller's to keep."""
+        return self._state
+
+    def guarantee(self, prior: float = 0.5) -> Guarantee:
+        """Bound the success of any attack with this prior (0.5: is a given record in the training set?)."""
+        return Guarantee.of(self.budget, self._state, prior)
+
+    def answer(self, votes: npt.ArrayLike) -> Release:
+        """Answer one query, given the labels of all models (n_models,)."""
+        row = check_votes(votes, self.n_classes, self.prior.n_models)
+        if row.shape[0] != 1:
+            raise InvalidVotes(f"answer takes one query, got {row.shape[0]}; use answer_all")
+        return self._answer(row)[0]
+
+    def answer_all(self, votes: npt.ArrayLike) -> list[Release]:
+        """Answer queries (n_queries, n_models) in turn; all of them, or none if the budget is short."""
+        return self._answer(check_votes(votes, self.n_classes, self.prior.n_models))
+
+    def release(self, outputs: npt.ArrayLike) -> FloatArray:
+        """Release a noisy vector, given the outputs of all models (n_models, n_outputs).
+
+        For statistics and iterative algorithms inside the owner's walls; the server releases labels only.
+        """
+        y = check_outputs(outputs, self.prior.n_models)
+        contested = bool((y != y[0]).any())
+        with self._lock:
+            state = self._state
+            charged = int(self.budget.charge(np.array([contested]), state.spent_steps)[0])
+            noisy, belief = y[0].copy(), self.belief
+            if contested:
+                noise = calibrate(y, belief, self.budget.step)
+                noisy = noise.draw(self._secret.reveal(), self._normals.standard_normal(noise.variances.size))
+                belief = belief.updated(noise.log_likelihood(noisy))
+            question, record = (y, noisy) if contested else (None, None)
+            entry = Entry(state.sequence + 1, charged, None, question, record)
+            self._commit([entry], int(contested), belief.log_probabilities)
+        return noisy
+
+    def _answer(self, votes: Votes) -> list[Release]:
+        tally = tally_votes(votes, self.n_classes)
+        contested = tally.n_voted > 1
+        with self._lock:
+            state = self._state
+            charged = self.budget.charge(contested, state.spent_steps)
+            log_belief = state.log_belief.copy()
+            noisy = np.empty(int(tally.n_voted[contested].sum()))
+            normals = self._normals.standard_normal(noisy.size - int(contested.sum()))
+            labels = answer_all(tally, self._secret.reveal(), self.budget.step, normals, log_belief, noisy)[
+                :, self._column
+            ]
+            entries = _entries(state.sequence, votes, tally, charged, labels, noisy)
+            self._commit(entries, int(contested.sum()), log_belief)
+        return [
+            Release(state.sequence + 1 + q, label, charge * self.budget.step)
+            for q, (label, charge) in enumerate(zip(labels.tolist(), charged.tolist(), strict=True))
+        ]
+
+    def _commit(self, entries: Sequence[Entry], contested: int, log_belief: FloatArray) -> None:
+        """Record first, then remember: if the ledger refuses, nothing has happened."""
+        before = self._state
+        after = State(
+            before.sequence + len(entries),
+            before.contested + contested,
+            before.spent_steps + sum(entry.charged_steps for entry in entries),
+            log_belief,
+        )
+        self._ledger.commit(entries, after)
+        self._state = after
+
+    def _start(self, snapshot: State | None) -> State:
+        recorded = self._ledger.load()
+        if recorded is not None and snapshot is not None:
+            raise LedgerConflict(
+                "the ledger has a state of its own: pass a snapshot or a used ledger, not both"
+            )
+        state = recorded or snapshot
+        if state is None:
+            state = State(0, 0, 0, self.prior.log_probabilities.copy())
+        if state.log_belief.shape != self.prior.log_probabilities.shape:
+            raise InvalidBelief(
+                f"the state is about {state.log_belief.size} models, this session about {self.prior.n_models}"
+            )
+        if recorded is None:
+            self._ledger.commit([], state)
+        return state
+
+
+def _entries(
+    sequence: int, votes: Votes, tally: Tally, charged: IntArray, labels: IntArray, noisy: FloatArray
+) -> list[Entry]:
+    entries, read = [], 0
+    for q, (k, charge, label) in enumerate(
+        zip(tally.n_voted.tolist(), charged.tolist(), labels.tolist(), strict=True)
+    ):
+        question, record = (votes[q], noisy[read : read + k]) if k > 1 else (None, None)
+        read += k if k > 1 else 0
+        entries.append(Entry(sequence + 1 + q, charge, label, question, record))
+    return entries
+
+
+def replay(entries: Iterable[Entry], n_classes: int, step_budget: float, prior: Belief) -> State:
+    """Recompute the state from a ledger's entries, bit for bit."""
+    log_belief = prior.log_probabilities.copy()
+    sequence = contested = spent = 0
+    for entry in entries:
+        sequence, spent = entry.sequence, spent + entry.charged_steps
+        if entry.question is None or entry.noisy is None:
+            continue
+        contested += 1
+        if entry.label is None:
+            noise = calibrate(entry.question, Belief(log_belief), step_budget)
+            log_belief = (
+                Belief(log_belief).updated(noise.log_likelihood(entry.noisy)).log_probabilities.copy()
+            )
+        else:
+            tally = tally_votes(check_votes(entry.question, n_classes, prior.n_models), n_classes)
+            answer_all(tally, REPLAY, step_budget, np.empty(0), log_belief, entry.noisy)
+    return State(sequence, contested, spent, log_belief)

@@ -1,6 +1,7 @@
 """Rounding with a direction: what is spent or promised rounds up, what is allowed rounds down."""
 
 import math
+import sys
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -20,15 +21,21 @@ def sum_down(terms: Iterable[float]) -> float:
 
 
 def float_up(exact: Fraction) -> float:
-    """Return the smallest float that is not below an exact number."""
-    nearest = float(exact)
+    """Return the smallest float that is not below an exact number of at least 0; infinity if none is."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
     return math.nextafter(nearest, math.inf) if Fraction(nearest) < exact else nearest
 
 
 def float_down(exact: Fraction) -> float:
-    """Return the largest float that is not above an exact number."""
-    nearest = float(exact)
-    return math.nextafter(nearest, -math.inf) if Fraction(nearest) > exact else nearest
+    """Return the largest float that is not above an exact number of at least 0."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return sys.float_info.max
+    return math.nextafter(nearest, 0.0) if Fraction(nearest) > exact else nearest
 
 
 def _lost(values: tuple[float, ...], nearest: float) -> float:

@@ -1,0 +1,172 @@
+"""A plan obtains at most what was asked for, and the smallest step beyond it would not."""
+
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pacpredict.core.bounds import epsilon_for_success, success_bound
+from pacpredict.core.plan import Plan, plan
+from pacpredict.core.rounding import float_up
+from pacpredict.exceptions import InvalidBudget, InvalidPlan, InvalidProbability
+
+shares = st.floats(1e-6, 0.999999)
+priors = st.one_of(st.just(0.5), st.floats(1e-6, 0.999))
+counts = st.integers(1, 10**12)
+steps = st.builds(math.ldexp, st.floats(0.5, 1), st.integers(-60, -30))
+epsilons = st.floats(1e-4, 30)
+
+
+def between(prior, share):
+    return prior + share * (1 - prior)
+
+
+def total_of(queries, step):
+    return float_up(queries * Fraction(step))
+
+
+def matching_epsilon(total, delta=1e-5):
+    return epsilon_for_success(success_bound(total, 0.5), delta)
+
+
+def assert_consistent(made, delta=1e-5):
+    assert made.total_budget_nats == total_of(made.queries, made.step_budget)
+    assert made.success == success_bound(made.total_budget_nats, made.prior)
+    assert made.epsilon == matching_epsilon(made.total_budget_nats, delta)
+
+
+@settings(deadline=None)
+@given(queries=counts, prior=priors, share=shares)
+def test_step_for_queries_and_success_is_tight(queries, prior, share):
+    """The success obtained is within the target, and the next larger step budget would pass it."""
+    target = between(prior, share)
+    made = plan(queries=queries, success=target, prior=prior)
+    assert_consistent(made)
+    assert (made.queries, made.prior) == (queries, prior)
+    assert made.success <= target
+    larger = math.nextafter(made.step_budget, math.inf)
+    assert success_bound(total_of(queries, larger), prior) > target
+
+
+@settings(deadline=None)
+@given(step=steps, prior=priors, share=st.floats(0.01, 0.999))
+def test_queries_for_step_and_success_are_tight(step, prior, share):
+    """The success obtained is within the target, and one query more would pass it."""
+    target = between(prior, share)
+    made = plan(step_budget=step, success=target, prior=prior)
+    assert_consistent(made)
+    assert made.success <= target
+    assert success_bound(total_of(made.queries + 1, step), prior) > target
+
+
+@settings(deadline=None)
+@given(queries=counts, epsilon=epsilons, prior=priors, delta=st.sampled_from([0, 1e-9, 1e-5]))
+def test_step_for_queries_and_epsilon_is_tight(queries, epsilon, prior, delta):
+    """The matching epsilon is within the target whatever the prior is, and hardly below it."""
+    made = plan(queries=queries, epsilon=epsilon, prior=prior, delta=delta)
+    assert_consistent(made, delta)
+    assert made.epsilon <= epsilon
+    assert made.step_budget == plan(queries=queries, epsilon=epsilon, delta=delta).step_budget
+    # Advantages are 2^-40 apart, and 1 - success, whose logarithm epsilon is, comes down to that at 27.
+    assert made.epsilon >= min(epsilon, 27) - 1e-9 * epsilon - 2.0**-38 * math.exp(min(epsilon, 27))
+
+
+@settings(deadline=None)
+@given(step=steps, epsilon=st.floats(0.01, 20))
+def test_queries_for_step_and_epsilon_are_tight(step, epsilon):
+    """One query more would match a larger epsilon than the target, up to the spacing of success rates."""
+    made = plan(step_budget=step, epsilon=epsilon)
+    assert_consistent(made)
+    assert made.epsilon <= epsilon
+    assert matching_epsilon(total_of(made.queries + 1, step)) > epsilon * (1 - 1e-9)
+
+
+@settings(deadline=None)
+@given(queries=counts, step=steps, prior=priors)
+def test_queries_and_step_give_the_success(queries, step, prior):
+    """With queries and step given the plan says what they guarantee."""
+    made = plan(queries=queries, step_budget=step, prior=prior)
+    assert_consistent(made)
+    assert (made.queries, made.step_budget, made.prior) == (queries, step, prior)
+
+
+@settings(deadline=None)
+@given(queries=st.integers(1, 10**9), spare_bits=st.integers(1, 30))
+def test_a_plan_plans_itself(queries, spare_bits):
+    """The success that a plan reports supports the same queries and the same step again."""
+    made = plan(queries=queries, step_budget=2.0 ** -(queries.bit_length() + spare_bits))
+    assert plan(step_budget=made.step_budget, success=made.success).queries >= queries
+    assert plan(queries=queries, success=made.success).step_budget >= made.step_budget
+
+
+def test_the_paper_s_deployment():
+    """A million queries at 51.08 % take just over 2^-32 nats each; epsilon 1 supports 477 million of them."""
+    assert plan(queries=10**6, success=0.5108).step_budget == pytest.approx(2.0**-32, rel=0.01)
+    assert round(plan(step_budget=2.0**-32, epsilon=1).queries / 1e6) == 477
+    made = plan(queries=1e6, step_budget=2.0**-32)
+    assert made == Plan(10**6, made.success, made.epsilon, 2.0**-32, 10**6 * 2.0**-32, 0.5)
+    assert isinstance(made.queries, int)
+    assert f"{made.success:.4f} {made.epsilon:.2f}" == "0.5108 0.04"
+
+
+def test_a_plan_without_a_guarantee_says_so():
+    """Past log(1/prior) nats success is 1 and the matching epsilon infinite."""
+    made = plan(queries=100, step_budget=1)
+    assert (made.success, made.epsilon) == (1, math.inf)
+    assert plan(queries=10**400, step_budget=1).total_budget_nats == math.inf
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({}, "0 is too few"),
+        ({"queries": 5}, "1 is too few"),
+        ({"success": 0.6}, "1 is too few"),
+        ({"queries": 5, "success": 0.6, "step_budget": 0.1}, "all three"),
+        ({"queries": 5, "success": 0.6, "epsilon": 1}, "either success or epsilon"),
+        ({"queries": 5, "success": 0.5}, "not above the prior"),
+        ({"queries": 5, "success": 0.4}, "not above the prior"),
+        ({"queries": 5, "success": 0.6, "prior": 0.7}, "not above the prior"),
+        ({"queries": 5, "success": 1}, "promises nothing"),
+        ({"queries": 5, "epsilon": math.inf}, "promises nothing"),
+        ({"queries": 5, "epsilon": 0, "delta": 0}, "no leakage"),
+        ({"step_budget": 0.1, "success": 0.51}, "not even one query"),
+        ({"queries": 0, "success": 0.6}, "whole number"),
+        ({"queries": 1.5, "success": 0.6}, "whole number"),
+        ({"queries": math.nan, "success": 0.6}, "whole number"),
+        ({"queries": math.inf, "success": 0.6}, "whole number"),
+        ({"queries": "5", "success": 0.6}, "whole number"),
+        ({"queries": 10**330, "success": 0.6}, "cannot be divided"),
+    ],
+)
+def test_plans_that_are_refused(arguments, text):
+    """What cannot be planned is refused with a hint."""
+    with pytest.raises(InvalidPlan, match=text):
+        plan(**arguments)
+
+
+def test_values_that_are_refused():
+    """Numbers out of range keep their own errors."""
+    with pytest.raises(InvalidProbability, match="success"):
+        plan(queries=5, success=51.08)
+    with pytest.raises(InvalidProbability, match="epsilon"):
+        plan(queries=5, epsilon=-1)
+    with pytest.raises(InvalidProbability, match="prior"):
+        plan(queries=5, epsilon=1, prior=0)
+    with pytest.raises(InvalidProbability, match="delta"):
+        plan(queries=5, epsilon=1, delta=1)
+    with pytest.raises(InvalidBudget, match="step_budget"):
+        plan(queries=5, step_budget=0)
+
+
+def test_import_is_light():
+    """Plans need neither NumPy nor SciPy."""
+    program = (
+        "import sys, pacpredict.core.plan; print(sorted({'numpy', 'scipy', 'numba'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,96 @@
+"""The terminal: parse, call the library, print.
+
+Whatever takes time to import (NumPy, rich) is imported by the command that needs it, so that help is instant.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from pacpredict.cli import plan
+from pacpredict.cli.command import Command
+from pacpredict.exceptions import PacPredictError
+
+# A new command is a Command in a file of this folder and its name here.
+COMMANDS: tuple[Command, ...] = (plan.PLAN, plan.BOUNDS)
+
+EXIT_REFUSED = 2
+# What a shell reports of programs that these signals ended.
+EXIT_INTERRUPTED = 128 + signal.SIGINT
+EXIT_NOBODY_READS = 128 + 13  # SIGPIPE, which not every system knows by name
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more when it ends; let that go nowhere instead of failing again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_NOBODY_READS
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = build_parser()
+    try:
+        arguments = parser.parse_args(argv)
+        if arguments.run is None:
+            parser.error(f"choose a command: {', '.join(command.name for command in COMMANDS)}")
+    except SystemExit as stop:  # argparse has printed help or what is wrong
+        return int(stop.code or 0)
+    try:
+        arguments.run(arguments)
+    except PacPredictError as problem:
+        print(_error_line(str(problem)), file=sys.stderr)
+        return EXIT_REFUSED
+    return 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="pacpredict",
+        description="Serve a classifier's predictions with a proof of how little they reveal.",
+        epilog="pacpredict COMMAND --help shows an example of each command.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in COMMANDS:
+        own = commands.add_parser(
+            command.name,
+            help=command.summary,
+            description=command.description,
+            epilog=f"example:\n  {command.example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_arguments(own)
+        own.set_defaults(run=command.run)
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong command line in one line, like every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_REFUSED, f"{_error_line(message)} (see {self.prog} --help)\n")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from importlib.metadata import version  # noqa: PLC0415  # reads files; only needed here
+
+        print(f"pacpredict {version('pacpredict')}")
+        parser.exit()
+
+
+def _error_line(message: str) -> str:
+    return f"pacpredict: error: {' '.join(message.split())}"

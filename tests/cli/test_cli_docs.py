@@ -1,0 +1,49 @@
+"""docs/cli.md shows every command with the output it really has."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pacpredict.cli import COMMANDS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```console\n\$ pacpredict (.*)\n((?:.*\n)*?)```", PAGE)
+PROGRAM = shutil.which("pacpredict", path=Path(sys.executable).parent) or "pacpredict"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_command_is_documented(command):
+    """Each registered command has a section and an example."""
+    assert f"## pacpredict {command.name}\n" in PAGE
+    assert any(line.split()[0] == command.name for line, _ in EXAMPLES)
+
+
+@pytest.mark.parametrize(("line", "output"), EXAMPLES, ids=[line for line, _ in EXAMPLES])
+def test_example_is_what_happens(line, output):
+    """Running an example prints what the page shows."""
+    environment = {**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        [PROGRAM, *line.split()],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        env=environment,
+        timeout=60,
+    )
+    assert done.stdout + done.stderr == output
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_options_are_documented(command):
+    """Each option of a command is in its section."""
+    section = PAGE.split(f"## pacpredict {command.name}\n")[1].split("\n## ")[0]
+    usage = subprocess.run(
+        [PROGRAM, command.name, "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    for option in set(re.findall(r"--[a-z-]+", usage)) - {"--help"}:
+        assert f"`{option}" in section, option

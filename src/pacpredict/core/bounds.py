@@ -1,4 +1,4 @@
-"""From leaked nats to the success of any attack and back: Theorem 2.1, equation (2) of the paper.
+"""From leaked nats to the success of any attack and back: Theorem 2.4 (thm:post_adv_mi), equation (2).
 
 An attacker who succeeds with probability q before seeing any answer (the prior) and s after answers that
 leak at most B nats satisfies KL(Bernoulli(s) || Bernoulli(q)) <= B. The bound is the largest such s.
@@ -8,7 +8,7 @@ The unknown is the advantage a = s - q, because s itself cannot show it: at 2^-3
 
     KL = q h(x) + (1-q) h(-y) = a [ h(x)/x + h(-y)/y ],
 
-a product of non-negative terms, so nothing cancels.
+in which all terms are non-negative, so nothing cancels.
 
 How wrong the computed KL can be, relatively: 1 - q, x and y carry one rounding each (2^-53); off the series
 (x or y above 1/8) the bracket is a difference from 1 whose value is at least 0.05, which multiplies some
@@ -101,7 +101,7 @@ def budget_for_success(success: float, prior: float = 0.5) -> float:
 
 
 def queries_supported(step_budget: float, success: float, prior: float = 0.5) -> int:
-    """Return how many releases of `step_budget` nats keep every attack within `success` (Theorem 3.4)."""
+    """Return how many releases of `step_budget` nats keep every attack within `success` (Theorem 3.3)."""
     step = check_budget(step_budget, "step_budget")
     return Fraction(budget_for_success(success, prior)) // Fraction(step)
 

@@ -14,7 +14,7 @@ _ROUNDINGS = 1 + 2.0**-50
 
 
 def compose_linear(step_budgets: npt.ArrayLike) -> float:
-    """Return the total leakage under posterior-aware noise: the sum of the steps (Theorem 3.4)."""
+    """Return the total leakage under posterior-aware noise: the sum of the steps (Theorem 3.3)."""
     budgets = _as_budgets(step_budgets, "step_budgets")
     try:
         return sum_up(budgets.tolist()) if np.isfinite(budgets).all() else math.inf

@@ -19,22 +19,22 @@ from pacpredict.core.axes import Scratch, make_scratch, principal_axes
 from pacpredict.core.compiled import compiled
 from pacpredict.core.validate import FloatArray, IntArray
 
-# A class that somebody votes for keeps at least this mass when noise is calibrated, however little the
-# belief leaves it. Raising a mass raises noise; 1e-200 keeps its square root and the inverse of the
-# resulting variance within double range for every budget up to 1e100.
-MASS_FLOOR = 1e-200
+# A class that somebody votes for keeps at least this mass when noise is calibrated, however little the belief
+# leaves it. Raising a mass only raises noise, and 1e-24 keeps the noise (1e-12 and more) visible beside the
+# one-hot vector's ones for every budget: no contested release is free of noise, even in rounded numbers.
+MASS_FLOOR = 1e-24
 
 # A model this unlikely never comes back; a finite number keeps every formula free of inf - inf.
 LOG_BELIEF_FLOOR = -1e9
 
-# Evidence this far below the best class's likelihood rests on a mass that was raised to its floor: something
-# happened that the belief had ruled out (with a probability of 1e-150). The belief is then normalised anew.
-LOG_SURPRISE = math.log(1e-150)
+# Evidence below this, beside a best likelihood of 1, may rest on a mass that was raised to its floor: something
+# happened that the belief had all but ruled out. The belief is then normalised anew.
+LOG_SURPRISE = math.log(1e-15)
 
 # Noise variances are inflated by this fraction. It covers rounding: masses and variances are sums of at most a
 # few thousand rounded terms (relative error below 1e-12), and a belief normalised once per release drifts from
-# sum 1 by about 1e-16 each time, in random directions (1e-11 after ten thousand million releases).
-ROUNDING_MARGIN = 1e-10
+# sum 1 by about 1e-16 each time, in random directions (1e-13 after a million releases).
+ROUNDING_MARGIN = 1e-12
 
 class Workspace(NamedTuple):
     """Arrays for one query after the other, so that a loop over queries allocates nothing."""
@@ -189,17 +189,20 @@ def decode_argmax(noisy: FloatArray) -> int:
 
 @compiled
 def decode_map(mass: FloatArray, gain: FloatArray) -> tuple[int, float]:
-    """Pick the class of the largest posterior mass; returns it and the log evidence, log sum mass exp(gain)."""
-    top = gain[0]
-    for c in range(1, gain.size):
-        top = max(top, gain[c])
+    """Pick the class of the largest posterior mass; returns it and the log evidence, log sum mass exp(gain).
+
+    The largest gain is first made 0, for all share it: a gain may be so large that the masses would be lost
+    beside it.
+    """
+    top = gain.max()
     best, largest, total = 0, -1.0, 0.0
     for c in range(gain.size):
-        posterior = mass[c] * math.exp(gain[c] - top)
+        gain[c] -= top
+        posterior = mass[c] * math.exp(gain[c])
         total += posterior
         if posterior > largest:
             best, largest = c, posterior
-    return best, top + math.log(total)
+    return best, math.log(total)
 
 
 @compiled
@@ -231,5 +234,5 @@ def update_belief(
         log_belief[i] = max(log_belief[i] + shift, LOG_BELIEF_FLOOR)
     for j in range(slots.size):
         log_belief[dissenters[j]] = max(dissent[j], LOG_BELIEF_FLOOR)
-    if log_evidence < gain.max() + LOG_SURPRISE:
+    if log_evidence < LOG_SURPRISE:
         normalise(log_belief)

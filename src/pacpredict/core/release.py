@@ -4,8 +4,8 @@ import numpy as np
 
 from pacpredict.core import kernel
 from pacpredict.core.compiled import compiled
-from pacpredict.core.tally import Tally
-from pacpredict.core.validate import FloatArray, IntArray
+from pacpredict.core.tally import Tally, tally_votes
+from pacpredict.core.validate import FloatArray, IntArray, Votes
 
 # Passed as the secret to replay a history: the noisy vectors are then read instead of drawn.
 REPLAY = -1
@@ -75,3 +75,23 @@ def answer_all(
         used += k - 1
         written += k
     return labels
+
+
+@compiled
+def count_voted(votes: Votes, n_classes: int) -> IntArray:
+    """Count the distinct classes voted for in each row: what a charge and the size of the noise depend on."""
+    return tally_votes(votes, n_classes).n_voted
+
+
+@compiled
+def answer_votes(
+    votes: Votes,
+    n_classes: int,
+    secret: int,
+    b: float,
+    normals: FloatArray,
+    log_belief: FloatArray,
+    noisy: FloatArray,
+) -> IntArray:
+    """Answer rows of votes in turn. Tallying again is cheaper than handing a tally through Python."""
+    return answer_all(tally_votes(votes, n_classes), secret, b, normals, log_belief, noisy)

@@ -57,7 +57,7 @@ def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> V
         )
     if m is not None and v.shape[1] != m:
         raise InvalidVotes(f"votes must come from all {m} models, got {v.shape[1]} columns")
-    if not np.issubdtype(v.dtype, np.integer):
+    if v.dtype.kind not in "iu":
         raise InvalidVotes(
             f"votes must be integer class indices, got dtype {v.dtype}; encode the labels first"
         )

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from pacpredict.core.rounding import float_up
 from pacpredict.core.scalars import check_budget
 from pacpredict.core.validate import IntArray
 from pacpredict.exceptions import BudgetExhausted, InvalidBudget, InvalidInput
@@ -33,8 +34,8 @@ class Budget:
     when_exhausted: WhenExhausted = "halt"
 
     def __post_init__(self) -> None:
-        check_budget(self.step, "step budget")
-        check_budget(self.total, "total budget")
+        object.__setattr__(self, "step", check_budget(self.step, "step budget"))
+        object.__setattr__(self, "total", check_budget(self.total, "total budget"))
         if self.total < self.step:
             raise InvalidBudget(
                 f"the total budget ({self.total!r} nats) is smaller than one step ({self.step!r} nats): "
@@ -52,8 +53,7 @@ class Budget:
 
     def nats(self, steps: int) -> float:
         """Convert charged steps into nats, rounded up."""
-        value = steps * self.step
-        return value if Fraction(value) >= steps * Fraction(self.step) else math.nextafter(value, math.inf)
+        return float_up(steps * Fraction(self.step))
 
     def charge(self, contested: npt.NDArray[np.bool_], spent: int) -> IntArray:
         """Compute the steps that each of a batch of queries costs, or refuse the batch whole.

@@ -1,14 +1,15 @@
 """What a deployment remembers, the protocol of whatever keeps it, and a ledger in memory."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pacpredict.core.validate import FloatArray, Votes
 from pacpredict.exceptions import LedgerConflict
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class State:
     """Everything that the next release depends on, except the secret."""
 
@@ -21,7 +22,7 @@ class State:
         self.log_belief.setflags(write=False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Entry:
     """One release as the ledger keeps it.
 
@@ -67,7 +68,7 @@ class MemoryLedger:
     def commit(self, entries: Sequence[Entry], state: State) -> None:
         here = self._state.sequence if self._state else state.sequence - len(entries)
         check_continues(here, entries, state)
-        self._entries.extend(entries)
+        self._entries.extend(replace(e, question=copy(e.question), noisy=copy(e.noisy)) for e in entries)
         self._state = state
 
     def entries(self) -> Iterator[Entry]:
@@ -76,8 +77,8 @@ class MemoryLedger:
 
 def check_continues(here: int, entries: Sequence[Entry], state: State) -> None:
     """Refuse entries that do not follow entry number `here` without a gap."""
-    expected = range(here + 1, here + len(entries) + 1)
-    if [entry.sequence for entry in entries] != list(expected) or state.sequence != here + len(entries):
+    follows = all(entry.sequence == here + 1 + i for i, entry in enumerate(entries))
+    if not follows or state.sequence != here + len(entries):
         raise LedgerConflict(
             f"the ledger holds {here} releases, but this session wanted to write "
             f"{[entry.sequence for entry in entries] or 'none'} and end at {state.sequence}; "

@@ -10,10 +10,9 @@ import numpy.typing as npt
 from pacpredict.core.belief import Belief
 from pacpredict.core.calibrate import calibrate
 from pacpredict.core.decode import Decoder, check_decoder
-from pacpredict.core.release import REPLAY, answer_all
+from pacpredict.core.release import REPLAY, answer_votes, count_voted
 from pacpredict.core.scalars import check_model_count
-from pacpredict.core.tally import Tally, tally_votes
-from pacpredict.core.validate import FloatArray, IntArray, Votes, check_outputs, check_votes
+from pacpredict.core.validate import FloatArray, Votes, check_outputs, check_votes
 from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidVotes, LedgerConflict
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.entropy import NormalSource, SystemEntropy
@@ -128,22 +127,22 @@ class Session:
         return noisy
 
     def _answer(self, votes: Votes) -> list[Release]:
-        tally = tally_votes(votes, self.n_classes)
-        contested = tally.n_voted > 1
+        n_voted = count_voted(votes, self.n_classes)
         with self._lock:
-            state = self._state
-            charged = self.budget.charge(contested, state.spent_steps)
-            log_belief = state.log_belief.copy()
-            noisy = np.empty(int(tally.n_voted[contested].sum()))
-            normals = self._normals.standard_normal(noisy.size - int(contested.sum()))
-            labels = answer_all(tally, self._secret.reveal(), self.budget.step, normals, log_belief, noisy)[
-                :, self._column
-            ]
-            entries = _entries(state.sequence, votes, tally, charged, labels, noisy)
-            self._commit(entries, int(contested.sum()), log_belief)
+            before = self._state
+            charged = self.budget.charge(n_voted > 1, before.spent_steps).tolist()
+            kept = [k if k > 1 else 0 for k in n_voted.tolist()]  # numbers of the noisy vector, per query
+            contested = len(kept) - kept.count(0)
+            noisy, log_belief = np.empty(sum(kept)), before.log_belief.copy()
+            normals = self._normals.standard_normal(noisy.size - contested)
+            labels = answer_votes(
+                votes, self.n_classes, self._secret.reveal(), self.budget.step, normals, log_belief, noisy
+            )[:, self._column].tolist()
+            self._commit(_entries(before.sequence, votes, kept, charged, labels, noisy), contested, log_belief)
+        first, step = before.sequence + 1, self.budget.step
         return [
-            Release(state.sequence + 1 + q, label, charge * self.budget.step)
-            for q, (label, charge) in enumerate(zip(labels.tolist(), charged.tolist(), strict=True))
+            Release(first + q, label, steps * step)
+            for q, (label, steps) in enumerate(zip(labels, charged, strict=True))
         ]
 
     def _commit(self, entries: Sequence[Entry], contested: int, log_belief: FloatArray) -> None:
@@ -177,15 +176,13 @@ class Session:
 
 
 def _entries(
-    sequence: int, votes: Votes, tally: Tally, charged: IntArray, labels: IntArray, noisy: FloatArray
+    sequence: int, votes: Votes, kept: list[int], charged: list[int], labels: list[int], noisy: FloatArray
 ) -> list[Entry]:
     entries, read = [], 0
-    for q, (k, charge, label) in enumerate(
-        zip(tally.n_voted.tolist(), charged.tolist(), labels.tolist(), strict=True)
-    ):
-        question, record = (votes[q], noisy[read : read + k]) if k > 1 else (None, None)
-        read += k if k > 1 else 0
-        entries.append(Entry(sequence + 1 + q, charge, label, question, record))
+    for q, (k, steps, label) in enumerate(zip(kept, charged, labels, strict=True)):
+        question, record = (votes[q], noisy[read : read + k]) if k else (None, None)
+        entries.append(Entry(sequence + 1 + q, steps, label, question, record))
+        read += k
     return entries
 
 
@@ -204,6 +201,6 @@ def replay(entries: Iterable[Entry], n_classes: int, step_budget: float, prior: 
                 Belief(log_belief).updated(noise.log_likelihood(entry.noisy)).log_probabilities.copy()
             )
         else:
-            tally = tally_votes(check_votes(entry.question, n_classes, prior.n_models), n_classes)
-            answer_all(tally, REPLAY, step_budget, np.empty(0), log_belief, entry.noisy)
+            votes = check_votes(entry.question, n_classes, prior.n_models)
+            answer_votes(votes, n_classes, REPLAY, step_budget, np.empty(0), log_belief, entry.noisy)
     return State(sequence, contested, spent, log_belief)

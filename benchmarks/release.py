@@ -1,0 +1,108 @@
+"""How fast a private release is, beside Algorithm 1 as the paper describes it.
+
+Both answer the same streams of votes of 128 models in one run and one thread: "mix" is 70 % unanimous, 15 % one
+dissenter, 15 % about 10 % dissent; "contested" has about 10 % dissent in every query. Timings are the best of
+several rounds that alternate between the two.
+
+    python benchmarks/release.py            a table
+    python benchmarks/release.py --json     an object with `cases` and `session_us`
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from algorithm1 import Algorithm1
+from threadpoolctl import threadpool_limits
+
+from pacpredict import Budget, Session
+from pacpredict.core.release import answer_all
+from pacpredict.core.tally import tally_votes
+
+M, B, SECRET = 128, 2.0**-32, 3
+DIMENSIONS = (2, 10, 100)
+SHARES = {"mix": (0.7, 0.15, 0.15), "contested": (0.0, 0.0, 1.0)}
+
+Votes = npt.NDArray[np.int32]
+
+
+def make_votes(kind: str, n_queries: int, d: int, rng: np.random.Generator) -> Votes:
+    majority = np.repeat(rng.integers(d, size=(n_queries, 1)), M, axis=1)
+    style = rng.choice(3, size=n_queries, p=SHARES[kind])
+    dissents = (rng.random((n_queries, M)) < 0.1) & (style == 2)[:, None]
+    lone = (style == 1) | ((style == 2) & ~dissents.any(axis=1))
+    dissents[lone, rng.integers(M, size=lone.sum())] = True
+    other = (majority + rng.integers(1, d, size=majority.shape)) % d
+    return np.where(dissents, other, majority).astype(np.int32)
+
+
+def run_naive(votes: Votes, d: int, rng: np.random.Generator) -> None:
+    mechanism = Algorithm1(np.full(M, 1 / M), B, SECRET, rng)
+    for row in votes:
+        mechanism.answer(row, d)
+
+
+def run_ours(votes: Votes, d: int, rng: np.random.Generator) -> None:
+    tally = tally_votes(votes, d)
+    contested = tally.n_voted > 1
+    noisy = np.empty(tally.n_voted[contested].sum())
+    normals = rng.standard_normal(noisy.size - contested.sum())
+    answer_all(tally, SECRET, B, normals, np.full(M, -np.log(M)), noisy)
+
+
+def run_session(votes: Votes, d: int, rng: np.random.Generator) -> None:
+    session = Session(d, Budget(B, 1.0), M, generator=rng)
+    for row in votes:
+        session.answer(row)
+
+
+def microseconds(job: Callable[[Votes, int, np.random.Generator], None], votes: Votes, d: int) -> float:
+    rng = np.random.default_rng(1)
+    started = time.perf_counter()
+    job(votes, d, rng)
+    return (time.perf_counter() - started) / len(votes) * 1e6
+
+
+def measure(kind: str, d: int, rounds: int) -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    votes = make_votes(kind, 5_000, d, rng)
+    run_ours(votes[:10], d, rng)  # compile
+    naive, ours = [], []
+    for _ in range(rounds):
+        naive.append(microseconds(run_naive, votes[: 1_000 if d < 100 else 200], d))
+        ours.append(microseconds(run_ours, votes, d))
+    best_naive, best_ours = min(naive), min(ours)
+    return {
+        "d": d,
+        "votes": kind,
+        "naive_us": round(best_naive, 2),
+        "ours_us": round(best_ours, 3),
+        "ratio": round(best_naive / best_ours, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print an object for machines")
+    parser.add_argument("--rounds", type=int, default=7, help="alternating rounds per case (default: 7)")
+    options = parser.parse_args()
+    with threadpool_limits(1):
+        cases = [measure(kind, d, options.rounds) for d in DIMENSIONS for kind in SHARES]
+        votes = make_votes("contested", 2_000, 10, np.random.default_rng(2))
+        session = round(min(microseconds(run_session, votes, 10) for _ in range(options.rounds)), 2)
+    if options.json:
+        print(json.dumps({"cases": cases, "session_us": session}, indent=2))
+        return
+    print(f"{'d':>4}  {'votes':<10} {'Algorithm 1':>12} {'pacpredict':>12} {'ratio':>8}")
+    for case in cases:
+        print(
+            f"{case['d']:>4}  {case['votes']:<10} {case['naive_us']:>9} µs {case['ours_us']:>9} µs {case['ratio']:>8}"
+        )
+    print(f"one contested release through a Session at d = 10: {session} µs")
+
+
+if __name__ == "__main__":
+    main()

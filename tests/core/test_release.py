@@ -1,0 +1,110 @@
+"""The fast path against Algorithm 1 as the paper writes it."""
+
+import numpy as np
+import pytest
+from algorithm1 import Algorithm1
+from voting import contested_votes, random_votes
+
+from pacpredict import Belief, Budget, MemoryLedger, Secret, Session, calibrate_votes
+from pacpredict.core.release import answer_all
+from pacpredict.core.tally import tally_votes
+
+
+def session_of(n_classes, m, b, secret, seed, prior=None):
+    return Session(
+        n_classes,
+        Budget(b, 1e6 * b),
+        m if prior is None else prior,
+        secret=Secret(secret, m),
+        ledger=MemoryLedger(),
+        generator=np.random.default_rng(seed),
+    )
+
+
+def assert_agree(session, naive, votes, n_classes):
+    """Answer one query with both, on the same noisy vector, and compare noise and belief."""
+    one_hot = np.eye(n_classes)[votes]
+    ours = calibrate_votes(votes, n_classes, session.belief, session.budget.step).covariance()
+    theirs = naive.covariance(one_hot)
+    np.testing.assert_allclose(ours, theirs, atol=1e-9 * np.abs(theirs).max())
+    session.answer(votes)
+    entry = list(session._ledger.entries())[-1]
+    if entry.noisy is not None:
+        noisy = np.zeros(n_classes)
+        noisy[np.unique(votes)] = entry.noisy
+        naive.update(one_hot, noisy, *naive.calibrate(one_hot))
+    np.testing.assert_allclose(session.belief.probabilities(), naive.belief, atol=1e-9)
+
+
+@pytest.mark.parametrize("log2_b", [-4, -8, -16, -32])
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+def test_noise_and_belief_agree_with_algorithm_1_release_by_release(n_classes, log2_b):
+    """Over a stream of queries, both have the same noise and the same belief to 1e-9."""
+    b, m, secret = 2.0**log2_b, 128, 17
+    rng = np.random.default_rng(3)
+    naive = Algorithm1(np.full(m, 1 / m), b, secret, rng)
+    session = session_of(n_classes, m, b, secret, seed=4)
+    for votes in random_votes(rng, 60, m, n_classes, dissent=0.05):
+        assert_agree(session, naive, votes, n_classes)
+
+
+@pytest.mark.parametrize("m", [2, 6, 128, 400])
+def test_agreement_holds_for_a_non_uniform_prior_and_heavy_dissent(m):
+    """Neither the number of models nor the prior nor a missing majority matters."""
+    rng = np.random.default_rng(m)
+    prior = rng.dirichlet(np.ones(m))
+    naive = Algorithm1(prior, 2**-10, 1, rng)
+    session = session_of(7, m, 2**-10, 1, seed=5, prior=Belief.from_probabilities(prior))
+    for votes in random_votes(rng, 60, m, 7, dissent=0.6):
+        assert_agree(session, naive, votes, 7)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_noise_is_drawn_with_the_calibrated_covariance(n_classes):
+    """The noisy vectors of many equal sessions scatter as the covariance says, around the secret's label."""
+    m, b, n = 16, 2.0**-6, 40_000
+    rng = np.random.default_rng(0)
+    votes = contested_votes(rng, 1, m, n_classes, dissent=0.5)
+    tally = tally_votes(votes, n_classes)
+    k = tally.n_voted[0]
+    drawn = np.zeros((n, n_classes))
+    for i in range(n):
+        noisy = np.empty(k)
+        answer_all(tally, 3, b, rng.standard_normal(k - 1), np.full(m, -np.log(m)), noisy)
+        drawn[i, np.unique(votes)] = noisy
+    covariance = calibrate_votes(votes[0], n_classes, Belief.uniform(m), b).covariance()
+    scale = np.sqrt(np.diag(covariance))
+    error = 5 * np.abs(covariance).max() / np.sqrt(n)
+    np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=2 * error)
+    np.testing.assert_allclose(drawn.mean(axis=0), np.eye(n_classes)[votes[0, 3]], atol=5 * scale.max() / n**0.5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_argmax_never_names_a_class_that_nobody_voted_for(n_classes):
+    """The noise sums to zero over the voted classes, so one of them always wins."""
+    rng = np.random.default_rng(1)
+    votes = contested_votes(rng, 500, 32, n_classes, dissent=0.1)
+    releases = session_of(n_classes, 32, 2**-20, 5, seed=6).answer_all(votes)
+    assert all(release.label in row for release, row in zip(releases, votes, strict=True))
+
+
+def test_map_is_the_label_of_largest_posterior_mass():
+    """The map decoder agrees with the posterior computed by Algorithm 1 from the same noisy vector."""
+    m, n_classes, b = 64, 4, 2.0**-6
+    rng = np.random.default_rng(2)
+    naive = Algorithm1(np.full(m, 1 / m), b, 9, rng)
+    session = Session(
+        n_classes,
+        Budget(b, 1e3),
+        m,
+        secret=Secret(9, m),
+        decode="map",
+        ledger=MemoryLedger(),
+        generator=np.random.default_rng(7),
+    )
+    for votes in contested_votes(rng, 100, m, n_classes, dissent=0.4):
+        label = session.answer(votes).label
+        one_hot, noisy = np.eye(n_classes)[votes], np.zeros(n_classes)
+        noisy[np.unique(votes)] = list(session._ledger.entries())[-1].noisy
+        naive.update(one_hot, noisy, *naive.calibrate(one_hot))
+        assert label == np.argmax(naive.belief @ one_hot)

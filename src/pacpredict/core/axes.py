@@ -10,16 +10,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacpredict.core.compiled import compiled
+from pacpredict.core.compiled import compiled, compiled_allocating
 from pacpredict.core.validate import FloatArray, IntArray
 
 # Masses closer than this fraction count as equal: exact eigenvectors of equal masses are known, and those of
 # nearly equal ones differ from them by this fraction only.
 EQUAL_MASSES = 1e-13
 
-# Steps smaller than this fraction end the iteration. Convergence is cubic: the error is then of the order of its
-# third power.
+# Steps smaller than this fraction end the iteration. Convergence is cubic: the error is then of the order of
+# its third power.
 SMALL_STEP = 1e-4
+
+
+# Eigenvalues are found in blocks of up to eight. A block is a table with a row per quantity and a column per
+# eigenvalue. Rows lie a constant distance apart, which tells the compiler that they do not overlap: it turns
+# every loop over columns into vector code, without checks at run time.
+BLOCK = 8
+ROWS = range(0, 11 * BLOCK, BLOCK)
+X, ORIGIN, LOWER_POLE, UPPER_POLE, LOWER, UPPER, LOW, HIGH, VALUE, SLOPE, CURVATURE = ROWS
+SQUARES = VALUE  # the row is free again once the eigenvalues are known
 
 
 class Scratch(NamedTuple):
@@ -30,10 +39,10 @@ class Scratch(NamedTuple):
     ordered: FloatArray
     pole: FloatArray
     weight: FloatArray
-    roots: FloatArray
+    block: FloatArray
 
 
-@compiled
+@compiled_allocating
 def make_scratch(k: int) -> Scratch:
     """Allocate for up to k classes."""
     return Scratch(
@@ -42,8 +51,14 @@ def make_scratch(k: int) -> Scratch:
         np.empty(k),
         np.empty(k),
         np.empty(k),
-        np.empty(9 * (k + 3)),
+        np.empty(11 * BLOCK),
     )
+
+
+@compiled
+def padded(n: int) -> int:
+    """Round up to whole vector registers of four numbers; a single number needs none."""
+    return (n + 3) // 4 * 4 if n > 1 else n
 
 
 @compiled
@@ -66,155 +81,183 @@ def _group_equal(ordered: FloatArray, start: IntArray, pole: FloatArray, weight:
             pole[n_groups] = ordered[c]
             weight[n_groups] = 0.0
             n_groups += 1
+        ordered[c] = pole[n_groups - 1]
         weight[n_groups - 1] += ordered[c]
     start[n_groups] = ordered.size
     return n_groups
 
 
 @compiled
-def _between_poles(constant: float, lower: float, upper: float, below: float, above: float) -> float:
-    """Solve constant + below / (lower - x) + above / (upper - x) = 0 for the x between the poles.
+def _solve_quadratic(a: float, b: float, c: float) -> float:
+    """Solve a y² - b y + c = 0 for the y where the left side decreases, in the form that does not cancel."""
+    square = b * b - 4.0 * a * c
+    root = math.sqrt(max(square, 0.0))
+    total, difference = b + root, b - root
+    numerator, denominator = (2.0 * c if b > 0.0 else difference), (total if b > 0.0 else 2.0 * a)
+    return numerator / denominator
 
-    One of the poles is 0. Of the two solutions of the quadratic this is the one between the poles, in the
-    form that does not cancel.
+
+@compiled
+def _start_halfway(pole: FloatArray, first: int, columns: int, block: FloatArray) -> None:
+    """Place the eigenvalues from the first on halfway between their poles, measured from the lower one."""
+    for r in range(columns):
+        i = min(first + r, pole.size - 2)  # the last columns may only fill up a vector register
+        upper, lower = pole[i], pole[i + 1]
+        block[UPPER_POLE + r], block[LOWER_POLE + r] = upper, lower
+        block[X + r], block[ORIGIN + r] = 0.5 * (upper - lower), lower
+
+
+@compiled
+def _evaluate(pole: FloatArray, weight: FloatArray, columns: int, block: FloatArray) -> None:
+    """Compute the secular function, its slope and half its curvature, times |x|, |x|² and |x|³.
+
+    With |x| as the unit of length nothing over- or underflows, however small the masses are.
     """
-    linear = constant * (lower + upper) + below + above
-    last = below * upper + above * lower
-    square = linear * linear - 4.0 * constant * last
-    root = math.sqrt(square if square > 0.0 else 0.0)
-    numerator = 2.0 * last if linear > 0.0 else linear - root
-    return numerator / (linear + root if linear > 0.0 else 2.0 * constant)
+    for r in range(columns):
+        block[VALUE + r], block[SLOPE + r], block[CURVATURE + r] = 0.0, 0.0, 0.0
+    for j in range(pole.size):
+        p, w = pole[j], weight[j]
+        for r in range(columns):
+            x = block[X + r]
+            inverse = abs(x) / ((p - block[ORIGIN + r]) - x)
+            term = w * inverse
+            block[VALUE + r] += term
+            block[SLOPE + r] += term * inverse
+            block[CURVATURE + r] += term * inverse * inverse
 
 
 @compiled
-def _start_halfway(pole: FloatArray, weight: FloatArray, table: FloatArray) -> None:
-    """Choose the nearer pole of each eigenvalue as its origin, and a first guess.
+def _leave_halfway(columns: int, block: FloatArray) -> None:
+    """Choose the nearer pole of each eigenvalue as its origin, which the sign of f halfway tells, and guess.
 
-    The guess is exact but for the other poles, whose part varies little from one pole to the next.
+    The guess is the zero of the interpolant, as in `_improve`, but computed as a distance from the pole: that
+    may be many orders of magnitude smaller than the way from here to there.
     """
-    x, origin, lower, upper, low, high = table[0], table[1], table[2], table[3], table[4], table[5]
-    value, gap = table[6], table[7]
-    for r in range(x.size):
-        i = min(r, pole.size - 2)  # the last columns only fill up a vector register
-        gap[r] = pole[i] - pole[i + 1]
-        origin[r] = pole[i + 1] + 0.5 * gap[r]
-        value[r] = 0.0
-    for j in range(pole.size):
-        for r in range(x.size):
-            value[r] += weight[j] / (pole[j] - origin[r])
-    for r in range(x.size):
-        i = min(r, pole.size - 2)
-        near_lower = value[r] > 0.0
-        rest = value[r] - 2.0 * (weight[i] - weight[i + 1]) / gap[r]
-        origin[r] = pole[i + 1] if near_lower else pole[i]
-        lower[r] = 0.0 if near_lower else -gap[r]
-        upper[r] = gap[r] if near_lower else 0.0
-        low[r], high[r] = 0.5 * lower[r], 0.5 * upper[r]
-        guess = _between_poles(rest, lower[r], upper[r], weight[i + 1], weight[i])
-        x[r] = guess if (low[r] < guess) & (guess < high[r]) else 0.5 * (low[r] + high[r])
+    for r in range(columns):
+        lower_pole, upper_pole, half = block[LOWER_POLE + r], block[UPPER_POLE + r], block[X + r]
+        value, slope, curvature = block[VALUE + r], block[SLOPE + r], block[CURVATURE + r]
+        sign, origin = (1.0, lower_pole) if value > 0.0 else (-1.0, upper_pole)
+        # Neither coefficient is less than the weight of its own pole: rounding can say otherwise.
+        below = max(0.5 * (slope - curvature), lower_pole) / upper_pole
+        above = max(0.5 * (slope + curvature), upper_pole) / upper_pole
+        constant = value / upper_pole + below - above
+        linear = 2.0 * sign * constant + below + above
+        y = half * _solve_quadratic(constant, linear, 2.0 * below if value > 0.0 else -2.0 * above)
+        lower, upper = (sign - 1.0) * half, (sign + 1.0) * half
+        low, high = 0.5 * lower, 0.5 * upper
+        block[X + r] = y if (low <= y) & (y <= high) else 0.5 * (low + high)
+        block[ORIGIN + r], block[LOWER + r], block[UPPER + r] = origin, lower, upper
+        block[LOW + r], block[HIGH + r] = low, high
 
 
 @compiled
-def _evaluate(pole: FloatArray, weight: FloatArray, table: FloatArray) -> None:
-    """Compute the secular function at every x, with its slope and half its curvature."""
-    x, origin, value, slope, curvature = table[0], table[1], table[6], table[7], table[8]
-    for r in range(x.size):
-        value[r], slope[r], curvature[r] = 0.0, 0.0, 0.0
-    for j in range(pole.size):
-        for r in range(x.size):
-            inverse = 1.0 / ((pole[j] - origin[r]) - x[r])
-            term = weight[j] * inverse
-            value[r] += term
-            slope[r] += term * inverse
-            curvature[r] += term * inverse * inverse
-
-
-@compiled
-def _improve(table: FloatArray) -> int:
+def _improve(columns: int, block: FloatArray) -> int:
     """Move every x to its next value, inside its bracket; returns how many still move."""
-    x, lower, upper, low, high = table[0], table[2], table[3], table[4], table[5]
-    value, slope, curvature = table[6], table[7], table[8]
     moving = 0
-    for r in range(x.size):
-        low[r] = low[r] if value[r] > 0.0 else x[r]
-        high[r] = x[r] if value[r] > 0.0 else high[r]
-        to_lower, to_upper = lower[r] - x[r], upper[r] - x[r]
-        below = to_lower * (curvature[r] * to_upper - slope[r]) / (upper[r] - lower[r])
-        above = slope[r] - below
-        constant = value[r] - below * to_lower - above * to_upper
-        y = _between_poles(
-            constant, lower[r], upper[r], below * to_lower * to_lower, above * to_upper * to_upper
-        )
-        small = abs(y - x[r]) <= SMALL_STEP * abs(x[r])
+    for r in range(columns):
+        x, low, high = block[X + r], block[LOW + r], block[HIGH + r]
+        lower_pole, unit = block[LOWER_POLE + r], abs(x)
+        value, slope = block[VALUE + r] / unit, block[SLOPE + r] / unit
+        curvature = block[CURVATURE + r] / unit
+        to_lower, to_upper = unit / (block[LOWER + r] - x), unit / (block[UPPER + r] - x)
+        below = (curvature - slope * to_upper) / (to_lower - to_upper)
+        above = slope - below
+        constant = value * to_lower * to_upper - below * to_upper - above * to_lower
+        step = _solve_quadratic(-constant, slope - value * (to_lower + to_upper), -value)
+        y = x + unit * step
+        small = abs(step) <= SMALL_STEP
         moving += not small
-        # A small step out of the bracket is rounding; a large one is replaced by bisection.
-        x[r] = y if small | ((low[r] < y) & (y < high[r])) else 0.5 * (low[r] + high[r])
+        # A small step out of the bracket is rounding; a large one is replaced by bisection, once the order of
+        # magnitude is right: an x that is tiny beside the upper pole is about as large as the lower one.
+        low, high = (low if value > 0.0 else x), (x if value > 0.0 else high)
+        middle = lower_pole if (low < lower_pole) & (lower_pole < high) else 0.5 * (low + high)
+        block[X + r] = y if small | ((low < y) & (y < high)) else middle
+        block[LOW + r], block[HIGH + r] = low, high
     return moving
 
 
 @compiled
-def _solve_secular(pole: FloatArray, weight: FloatArray, table: FloatArray) -> None:
-    """Find the eigenvalue between each pole and the next: table[1] + table[0], the nearer pole and an offset.
+def _solve_secular(pole: FloatArray, weight: FloatArray, first: int, columns: int, block: FloatArray) -> None:
+    """Find the eigenvalues between each pole and the next, as the nearer pole (ORIGIN) and an offset (X).
 
     diag(w) - w wᵀ with sum(w) = 1 has its non-zero eigenvalues where f(x) = sum_j weight_j / (pole_j - x)
     vanishes: the null vector is divided out in advance. f increases between two poles. It is replaced by
     c + a / (lower - x) + b / (upper - x) with the value, slope and curvature of f at x, and the zero of that
     is the next x: cubic convergence (Borges & Gragg 1993). Offsets from the nearer pole keep close poles from
-    cancelling. All eigenvalues move together, one per column, which the compiler turns into vector code.
+    cancelling.
     """
-    _start_halfway(pole, weight, table)
-    for _ in range(60):  # three or four are typical; a bracket halves in the worst case
-        _evaluate(pole, weight, table)
-        if not _improve(table):
+    _start_halfway(pole, first, columns, block)
+    _evaluate(pole, weight, columns, block)
+    _leave_halfway(columns, block)
+    for _ in range(60):  # three are typical; a bracket halves in the worst case
+        _evaluate(pole, weight, columns, block)
+        if not _improve(columns, block):
             break
 
 
 @compiled
-def principal_axes(mass: FloatArray, axes: FloatArray, scratch: Scratch) -> int:
-    """Fill column i of `axes` (k, k - 1) with the i-th eigenvector of diag(w) - w wᵀ on the sum-zero subspace.
-
-    `mass` must be positive. Returns the class with the largest mass.
-    """
-    k = mass.size
-    if k == 2:
-        axes[0, 0], axes[1, 0] = math.sqrt(0.5), -math.sqrt(0.5)
-        return 0 if mass[0] > mass[1] else 1
-    order, start, ordered, pole = scratch.order, scratch.start, scratch.ordered[:k], scratch.pole
-    _sort_descending(mass, order, ordered)
-    n = _group_equal(ordered, start, pole, scratch.weight)
-    done = _separate_equal(order, start[: n + 1], axes) if n < k else 0
-    if n == 1:
-        return order[0]
-    width = (n + 2) // 4 * 4  # four double numbers to a vector register
-    table = scratch.roots[: 9 * width].reshape(9, width)
-    _solve_secular(pole[:n], scratch.weight, table)
-    x, origin, squares = table[0], table[1], table[2]
-    squares[:] = 0.0
-    for g in range(n):  # components mass / (mass - eigenvalue), the same for equal masses
-        for r in range(n - 1):
-            component = pole[g] / ((pole[g] - origin[r]) - x[r])
-            squares[r] += (start[g + 1] - start[g]) * component * component
-            axes[order[start[g]], done + r] = component
-        for c in range(start[g] + 1, start[g + 1]):
-            axes[order[c], done:] = axes[order[start[g]], done:]
-    for r in range(n - 1):
-        squares[r] = 1.0 / math.sqrt(squares[r])
-    for c in range(k):
-        for r in range(n - 1):
-            axes[c, done + r] *= squares[r]
-    return order[0]
+def _write_eigenvectors(
+    ordered: FloatArray,
+    order: IntArray,
+    n: int,
+    first: int,
+    columns: int,
+    block: FloatArray,
+    axes: FloatArray,
+) -> None:
+    """Write axes with components mass / (mass - eigenvalue), from the first on: n in all, then zeros."""
+    for r in range(columns):
+        block[SQUARES + r] = 0.0
+    for c in range(ordered.size):
+        mass, row = ordered[c], axes[order[c], first:]
+        for r in range(columns):
+            component = mass / ((mass - block[ORIGIN + r]) - block[X + r])
+            block[SQUARES + r] += component * component
+            row[r] = component
+    for r in range(columns):
+        block[SQUARES + r] = 1.0 / math.sqrt(block[SQUARES + r]) if first + r < n else 0.0
+    for c in range(ordered.size):
+        row = axes[c, first:]
+        for r in range(columns):
+            row[r] *= block[SQUARES + r]
 
 
 @compiled
-def _separate_equal(order: IntArray, start: IntArray, axes: FloatArray) -> int:
-    """Write the axes between equal masses, each class against the mean of those before it; returns their number."""
-    i = 0
+def principal_axes(mass: FloatArray, axes: FloatArray, scratch: Scratch) -> int:
+    """Fill column i of `axes` with the i-th eigenvector of diag(w) - w wᵀ on the sum-zero subspace.
+
+    `mass` must be positive. The columns past k - 1, up to padded(k - 1), become 0; `axes` may be larger
+    than that. Returns the class with the largest mass.
+    """
+    k, width = mass.size, padded(mass.size - 1)
+    if k == 2:  # whatever the masses
+        axes[0, 0], axes[1, 0] = math.sqrt(0.5), -math.sqrt(0.5)
+        return 0 if mass[0] > mass[1] else 1
+    order, start, ordered = scratch.order[:k], scratch.start, scratch.ordered[:k]
+    _sort_descending(mass, order, ordered)
+    n = _group_equal(ordered, start, scratch.pole, scratch.weight)
+    pole = scratch.pole[:n]
+    for first in range(0, n - 1, BLOCK):
+        columns = min((n + 2 - first) // 4 * 4, BLOCK)
+        _solve_secular(pole, scratch.weight, first, columns, scratch.block)
+        _write_eigenvectors(ordered, order, n - 1, first, columns, scratch.block, axes)
+    if n < k:
+        _separate_equal(order, start[: n + 1], n - 1, width, axes)
+    heaviest: int = order[0]
+    return heaviest
+
+
+@compiled
+def _separate_equal(order: IntArray, start: IntArray, first: int, width: int, axes: FloatArray) -> None:
+    """Write axes between equal masses, from the first on: each class against the mean of those before it."""
+    for c in range(order.size):
+        for i in range(first, width):
+            axes[c, i] = 0.0
+    i = first
     for g in range(start.size - 1):
         for size in range(1, start[g + 1] - start[g]):
             length = math.sqrt(size * (size + 1.0))
-            axes[:, i] = 0.0
             for c in range(start[g], start[g] + size):
                 axes[order[c], i] = 1.0 / length
             axes[order[start[g] + size], i] = -size / length
             i += 1
-    return i

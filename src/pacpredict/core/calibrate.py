@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core import kernel
+from pacpredict.core.axes import padded
 from pacpredict.core.belief import Belief
 from pacpredict.core.validate import FloatArray, check_budget, check_outputs, check_votes
 from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidOutputs
@@ -94,13 +95,13 @@ def calibrate_votes(votes: npt.ArrayLike, n_classes: int, belief: Belief, step_b
     centre = np.zeros(n_classes)
     centre[classes] = 1 / k
     axes = np.zeros((k - 1, n_classes))
-    variances = np.empty(k - 1)
+    variances = np.empty(padded(k - 1))
     if k > 1:
         mass = np.maximum(np.bincount(slots, weights=belief.probabilities()), kernel.MASS_FLOOR)
-        slot_axes = np.empty((k, k - 1))
+        slot_axes = np.empty((k, variances.size))
         kernel.calibrate_masses(mass, b, slot_axes, variances, kernel.make_workspace(k, belief.n_models))
-        axes[:, classes] = slot_axes.T
-    return Noise(centre, axes, axes[:, row[0]].T, variances)
+        axes[:, classes] = slot_axes[:, : k - 1].T
+    return Noise(centre, axes, axes[:, row[0]].T, variances[: k - 1])
 
 
 def _axes(centred: FloatArray, belief: Belief, method: Method) -> FloatArray:

@@ -20,9 +20,22 @@ def compiled(function: Callable[P, T]) -> Callable[P, T]:
     """Compile a kernel on its first call; other threads run while it does.
 
     Strict IEEE arithmetic (no fastmath): replaying a ledger must give the same bits.
+
+    A kernel that makes arrays does not compile: Numba's memory manager is off. In return no references are
+    counted, which would cost about as much as the arithmetic on arrays this short.
     """
+    return _compile(function, allocates=False)
+
+
+def compiled_allocating(function: Callable[P, T]) -> Callable[P, T]:
+    """Compile a kernel that makes arrays, likewise."""
+    return _compile(function, allocates=True)
+
+
+def _compile(function: Callable[P, T], *, allocates: bool) -> Callable[P, T]:
     _ours.add(function.__qualname__)
-    kernel: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": allocates}
+    kernel: Any = numba.njit(**options)(function)
     # Numba looks only at the file of the kernel itself when it decides whether a cached compilation is still
     # good. A kernel contains the code of those it calls, so every source beside it counts.
     kernel._cache._cache_file._source_stamp = _digest_of_sources(Path(function.__code__.co_filename).parent)  # noqa: SLF001

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacpredict.core.axes import Scratch, make_scratch, principal_axes
-from pacpredict.core.compiled import compiled
+from pacpredict.core.axes import Scratch, make_scratch, padded, principal_axes
+from pacpredict.core.compiled import compiled, compiled_allocating
 from pacpredict.core.validate import FloatArray, IntArray
 
 # A class that somebody votes for keeps at least this mass when noise is calibrated, however little the belief
@@ -36,27 +36,28 @@ LOG_SURPRISE = math.log(1e-15)
 # sum 1 by about 1e-16 each time, in random directions (1e-13 after a million releases).
 ROUNDING_MARGIN = 1e-12
 
+
 class Workspace(NamedTuple):
     """Arrays for one query after the other, so that a loop over queries allocates nothing."""
 
     mass: FloatArray  # (k,)
     gain: FloatArray  # (k,)
-    axes: FloatArray  # (k * k,)
-    coordinates: FloatArray  # (3, k)
-    variance: FloatArray  # (k,)
+    axes: FloatArray  # (k, padded(k - 1))
+    variance: FloatArray  # (padded(k - 1),)
+    coordinates: FloatArray  # (2, padded(k - 1))
     dissent: FloatArray  # (m,)
     scratch: Scratch
 
 
-@compiled
+@compiled_allocating
 def make_workspace(k: int, m: int) -> Workspace:
     """Allocate for up to k classes and m models."""
     return Workspace(
         np.empty(k),
         np.empty(k),
-        np.empty(k * k),
-        np.empty((3, k)),
-        np.empty(k),
+        np.empty((k, padded(k - 1))),
+        np.empty(padded(k - 1)),
+        np.empty((2, padded(k - 1))),
         np.empty(m),
         make_scratch(k),
     )
@@ -89,50 +90,50 @@ def sum_masses(
 
 
 @compiled
-def spread_of_coordinates(
-    axes: FloatArray, mass: FloatArray, largest: int, spread: FloatArray, mean: FloatArray
-) -> None:
+def spread_of_coordinates(axes: FloatArray, mass: FloatArray, heaviest: int, spread: FloatArray) -> None:
     """Compute the variance of each coordinate under the class masses (uᵀ Cov u of theory.md, 3).
 
     Differences to the heaviest class are taken first: when that class has nearly all the mass, the variance
     is a small number made of small numbers, and nothing cancels.
     """
-    n = axes.shape[1]
-    for i in range(n):
-        spread[i], mean[i] = 0.0, 0.0
-    for c in range(mass.size):
-        for i in range(n):
-            difference = axes[c, i] - axes[largest, i]
-            mean[i] += mass[c] * difference
-            spread[i] += mass[c] * difference * difference
-    for i in range(n):
-        spread[i] -= mean[i] * mean[i]
+    for i in range(spread.size):
+        mean, square, origin = 0.0, 0.0, axes[heaviest, i]
+        for c in range(mass.size):
+            difference = axes[c, i] - origin
+            mean += mass[c] * difference
+            square += mass[c] * difference * difference
+        spread[i] = square - mean * mean
 
 
 @compiled
 def calibrate_masses(
     mass: FloatArray, b: float, axes: FloatArray, variance: FloatArray, space: Workspace
-) -> None:
-    """Choose axes and noise variances for one contested query (Theorem 2.4 in closed form).
+) -> int:
+    """Choose axes and noise variances for one contested query (Theorem 2.5 in closed form).
 
     Any axes with variances v meet the budget exactly with sigma_i² = sqrt(v_i) sum_j sqrt(v_j) / (2 b);
     the margin makes that hold for the rounded numbers, and the certificate below checks it on them.
+
+    There are k - 1 axes, then zeros up to a full vector register (see `padded`): these release nothing.
+    Returns the heaviest class.
     """
-    largest = principal_axes(mass, axes, space.scratch)
-    spread, deviation = space.coordinates[0], space.coordinates[1]
-    spread_of_coordinates(axes, mass, largest, spread, deviation)
-    total = 0.0
+    heaviest = principal_axes(mass, axes, space.scratch)
+    spread, deviation = space.coordinates[0, : variance.size], space.coordinates[1]
+    spread_of_coordinates(axes, mass, heaviest, spread)
     for i in range(variance.size):
         deviation[i] = math.sqrt(spread[i])
+    total = 0.0
+    for i in range(variance.size):
         total += deviation[i]
     factor = total / (2.0 * b) * (1.0 + ROUNDING_MARGIN)
     leak = 0.0
     for i in range(variance.size):
-        variance[i] = deviation[i] * factor
+        variance[i] = deviation[i] * factor if i < mass.size - 1 else 1.0
         leak += 0.5 * spread[i] / variance[i]
     if leak > b:
         for i in range(variance.size):
             variance[i] *= leak / b * (1.0 + ROUNDING_MARGIN)
+    return heaviest
 
 
 @compiled
@@ -146,7 +147,7 @@ def add_noise(
 ) -> None:
     """Write the noisy one-hot vector R_t, restricted to the voted classes, where the secret votes `slot`."""
     for i in range(variance.size):
-        coordinates[i] = axes[slot, i] + math.sqrt(variance[i]) * normals[i]
+        coordinates[i] = axes[slot, i] + math.sqrt(variance[i]) * (normals[i] if i < normals.size else 0.0)
     mean = 1.0 / noisy.size
     for c in range(noisy.size):
         entry = mean
@@ -157,24 +158,42 @@ def add_noise(
 
 @compiled
 def log_likelihoods(
-    axes: FloatArray, variance: FloatArray, noisy: FloatArray, gain: FloatArray, coordinates: FloatArray
+    axes: FloatArray,
+    variance: FloatArray,
+    noisy: FloatArray,
+    heaviest: int,
+    gain: FloatArray,
+    coordinates: FloatArray,
 ) -> None:
-    """Compute the exponent of eq. (3) for each voted class, less the part that all classes share.
+    """Compute the exponent of eq. (4) for each voted class, less that of the heaviest class.
 
-    In coordinates, -(g - u)² / (2 sigma²) is (g - u / 2) u / sigma² and a part without u. `coordinates` (2, k)
-    receives g and 1 / sigma².
+    In coordinates relative to the heaviest class, -(g - u)² / (2 sigma²) exceeds -g² / (2 sigma²) by
+    (g - u / 2) u / sigma². When the belief is nearly certain, the noisy vector is close to that class's label and
+    the noise small: differences to it keep the digits that count. `coordinates` receives g and 1 / sigma².
     """
+    observed, precision = coordinates[0], coordinates[1]
     n = variance.size
     for i in range(n):
-        coordinates[0, i], coordinates[1, i] = 0.0, 1.0 / variance[i]
+        precision[i] = 1.0 / variance[i]
+        observed[i] = 0.0
     for c in range(noisy.size):
+        entry = noisy[c] - 1.0 if c == heaviest else noisy[c]
         for i in range(n):
-            coordinates[0, i] += axes[c, i] * noisy[c]
+            observed[i] += axes[c, i] * entry
     for c in range(noisy.size):
         exponent = 0.0
         for i in range(n):
-            exponent += (coordinates[0, i] - 0.5 * axes[c, i]) * (axes[c, i] * coordinates[1, i])
+            difference = axes[c, i] - axes[heaviest, i]
+            exponent += (observed[i] - 0.5 * difference) * (difference * precision[i])
         gain[c] = exponent
+
+
+@compiled
+def largest(values: FloatArray) -> float:
+    top: float = values[0]
+    for i in range(1, values.size):
+        top = max(top, values[i])
+    return top
 
 
 @compiled
@@ -194,21 +213,21 @@ def decode_map(mass: FloatArray, gain: FloatArray) -> tuple[int, float]:
     The largest gain is first made 0, for all share it: a gain may be so large that the masses would be lost
     beside it.
     """
-    top = gain.max()
-    best, largest, total = 0, -1.0, 0.0
+    top = largest(gain)
+    best, most, total = 0, -1.0, 0.0
     for c in range(gain.size):
         gain[c] -= top
         posterior = mass[c] * math.exp(gain[c])
         total += posterior
-        if posterior > largest:
-            best, largest = c, posterior
+        if posterior > most:
+            best, most = c, posterior
     return best, math.log(total)
 
 
 @compiled
 def normalise(log_belief: FloatArray) -> None:
     """Make the belief sum to 1, in log space."""
-    top, total = log_belief.max(), 0.0
+    top, total = largest(log_belief), 0.0
     for i in range(log_belief.size):
         total += math.exp(log_belief[i] - top)
     shift = top + math.log(total)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from pacpredict.core import kernel
-from pacpredict.core.compiled import compiled
+from pacpredict.core.axes import padded
+from pacpredict.core.compiled import compiled, compiled_allocating
 from pacpredict.core.tally import Tally, tally_votes
 from pacpredict.core.validate import FloatArray, IntArray, Votes
 
@@ -30,22 +31,21 @@ def answer_contested(
     k, bulk, classes = tally.n_voted[q], tally.bulk[q], tally.classes[tally.class_start[q] :]
     who = slice(tally.dissent_start[q], tally.dissent_start[q + 1])
     dissenters, slots = tally.dissenters[who], tally.slots[who]
-    mass, gain, variance = space.mass[:k], space.gain[:k], space.variance[: k - 1]
-    axes = space.axes[: k * (k - 1)].reshape(k, k - 1)
+    mass, gain, axes, variance = space.mass[:k], space.gain[:k], space.axes, space.variance[: padded(k - 1)]
     kernel.sum_masses(log_belief, dissenters, slots, bulk, mass)
-    kernel.calibrate_masses(mass, b, axes, variance, space)
+    heaviest = kernel.calibrate_masses(mass, b, axes, variance, space)
     if secret != REPLAY:
         slot = bulk
         for j in range(slots.size):  # the same work whoever the secret is
             slot = slots[j] if dissenters[j] == secret else slot
         kernel.add_noise(axes, variance, slot, normals, noisy, space.coordinates[0])
-    kernel.log_likelihoods(axes, variance, noisy, gain, space.coordinates)
+    kernel.log_likelihoods(axes, variance, noisy, heaviest, gain, space.coordinates)
     by_map, log_evidence = kernel.decode_map(mass, gain)
     kernel.update_belief(log_belief, dissenters, slots, bulk, gain, log_evidence, space.dissent)
     return classes[kernel.decode_argmax(noisy)], classes[by_map]
 
 
-@compiled
+@compiled_allocating
 def answer_all(
     tally: Tally, secret: int, b: float, normals: FloatArray, log_belief: FloatArray, noisy: FloatArray
 ) -> IntArray:
@@ -54,36 +54,42 @@ def answer_all(
     `normals` holds n_voted - 1 numbers for each contested query and `noisy` receives n_voted, one query
     after the other; a query on which all agree uses neither and leaves the belief as it is.
     """
-    space = kernel.make_workspace(tally.n_voted.max(), log_belief.size)
     labels = np.empty((tally.n_voted.size, 2), dtype=np.int64)
+    space = kernel.make_workspace(tally.n_voted.max(), log_belief.size)
+    _answer_each(tally, secret, b, normals, log_belief, noisy, labels, space)
+    return labels
+
+
+@compiled
+def _answer_each(
+    tally: Tally,
+    secret: int,
+    b: float,
+    normals: FloatArray,
+    log_belief: FloatArray,
+    noisy: FloatArray,
+    labels: IntArray,
+    space: kernel.Workspace,
+) -> None:
     used, written = 0, 0
     for q in range(tally.n_voted.size):
         k = tally.n_voted[q]
         if k == 1:
             labels[q, 0] = labels[q, 1] = tally.classes[tally.class_start[q]]
             continue
-        labels[q] = answer_contested(
-            tally,
-            q,
-            secret,
-            b,
-            normals[used : used + k - 1],
-            log_belief,
-            noisy[written : written + k],
-            space,
-        )
+        mine, out = normals[used : used + k - 1], noisy[written : written + k]
+        labels[q, 0], labels[q, 1] = answer_contested(tally, q, secret, b, mine, log_belief, out, space)
         used += k - 1
         written += k
-    return labels
 
 
-@compiled
+@compiled_allocating
 def count_voted(votes: Votes, n_classes: int) -> IntArray:
     """Count the distinct classes voted for in each row: what a charge and the size of the noise depend on."""
     return tally_votes(votes, n_classes).n_voted
 
 
-@compiled
+@compiled_allocating
 def answer_votes(
     votes: Votes,
     n_classes: int,

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from pacpredict.core import kernel
 from pacpredict.core.belief import Belief
-from pacpredict.core.compiled import compiled
+from pacpredict.core.compiled import compiled, compiled_allocating
 from pacpredict.core.decode import DECODERS, Decoder, check_decoder
 from pacpredict.core.release import answer_contested
 from pacpredict.core.scalars import check_budget, check_model_count
@@ -49,7 +49,7 @@ class Simulation:
             if charging == "adaptive"
             else np.broadcast_to(self.checkpoints, self.contested.shape)
         )
-        return charged * self.step_budget
+        return np.asarray(charged * self.step_budget, np.float64)
 
     def belief(self, trial: int, checkpoint: int = -1) -> Belief:
         return Belief(self.log_belief[trial, checkpoint])
@@ -146,7 +146,7 @@ def _run(
     return _Trial(secret, correct, contested, log_belief, accuracy)
 
 
-@compiled
+@compiled_allocating
 def _answer_stream(
     tally: Tally,
     votes: npt.NDArray[np.int32],
@@ -180,7 +180,9 @@ def _answer_stream(
         elif k > 1:
             for i in range(k - 1):
                 normals[i] = generator.standard_normal()
-            by_argmax, by_map = answer_contested(tally, q, secret, b, normals, log_belief, noisy[:k], space)
+            by_argmax, by_map = answer_contested(
+                tally, q, secret, b, normals[: k - 1], log_belief, noisy[:k], space
+            )
         right_argmax += by_argmax == truth[q]
         right_map += by_map == truth[q]
         if t + 1 == stops[stop]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacpredict.core.compiled import compiled
+from pacpredict.core.compiled import compiled, compiled_allocating
 from pacpredict.core.validate import IntArray, Votes
 
 
@@ -44,25 +44,37 @@ def _bulk_class(votes: Votes) -> tuple[int, int]:
     return bulk, n
 
 
-@compiled
+@compiled_allocating
 def tally_votes(votes: Votes, n_classes: int) -> Tally:
     """Tally a (n_queries, n_models) matrix of class indices, which must have been checked."""
-    n_queries, n_models = votes.shape
-    n_voted, bulk = np.ones(n_queries, dtype=np.int64), np.empty(n_queries, dtype=np.int64)
-    dissent_start, class_start = (
-        np.zeros(n_queries + 1, dtype=np.int64),
-        np.zeros(n_queries + 1, dtype=np.int64),
-    )
-    n_classes_at_most = 0
-    for q in range(n_queries):
-        bulk[q], n = _bulk_class(votes[q])
-        dissent_start[q + 1] = dissent_start[q] + n
-        n_classes_at_most += min(n + 1, n_classes)
+    n = votes.shape[0]
+    n_voted, bulk = np.ones(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    dissent_start, class_start = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
+    n_classes_at_most = _count_dissent(votes, n_classes, bulk, dissent_start)
     classes = np.empty(n_classes_at_most, dtype=np.int64)
     dissenters = np.empty(dissent_start[-1] + 1, dtype=np.int64)  # one more: see _find_dissent
     slots = np.empty(dissent_start[-1], dtype=np.int64)
-    slot_of = np.empty(n_classes, dtype=np.int64)
-    for q in range(n_queries):
+    tally = Tally(n_voted, class_start, classes, bulk, dissent_start, dissenters, slots)
+    _fill(tally, votes, np.empty(n_classes, dtype=np.int64))
+    return tally
+
+
+@compiled
+def _count_dissent(votes: Votes, n_classes: int, bulk: IntArray, dissent_start: IntArray) -> int:
+    """Pick every query's bulk and count who votes otherwise; returns how many classes there can be in all."""
+    n_classes_at_most = 0
+    for q in range(bulk.size):
+        bulk[q], n = _bulk_class(votes[q])
+        dissent_start[q + 1] = dissent_start[q] + n
+        n_classes_at_most += min(n + 1, n_classes)
+    return n_classes_at_most
+
+
+@compiled
+def _fill(tally: Tally, votes: Votes, slot_of: IntArray) -> None:
+    """List dissenters and classes; the bulk's class becomes its slot."""
+    n_voted, class_start, classes, bulk, dissent_start, dissenters, slots = tally
+    for q in range(bulk.size):
         first, last, start = dissent_start[q], dissent_start[q + 1], class_start[q]
         if first == last:
             classes[start] = bulk[q]
@@ -74,7 +86,6 @@ def tally_votes(votes: Votes, n_classes: int) -> Tally:
                 slots[j] = slot_of[votes[q, dissenters[j]]]
             bulk[q] = slot_of[bulk[q]]
         class_start[q + 1] = start + n_voted[q]
-    return Tally(n_voted, class_start, classes, bulk, dissent_start, dissenters, slots)
 
 
 @compiled
@@ -93,7 +104,8 @@ def _find_dissent(votes: Votes, bulk: int, dissenters: IntArray) -> None:
 @compiled
 def _list_classes(votes: Votes, bulk: int, dissenters: IntArray, slot_of: IntArray, classes: IntArray) -> int:
     """List the voted classes in ascending order and note the slot of each; returns how many there are."""
-    slot_of[:] = -1
+    for c in range(slot_of.size):
+        slot_of[c] = -1
     slot_of[bulk] = 0
     for i in dissenters:
         slot_of[votes[i]] = 0

@@ -1,8 +1,8 @@
 """Algorithm 1 written straight from the paper, in NumPy: the oracle of the tests and the baseline to beat.
 
 Every query is a matrix of outputs (m, d); noise is calibrated by a singular value decomposition of the weighted,
-centred matrix (Theorem 2.4 and the remark after it), and the belief is updated for all m secrets by projecting
-on the same decomposition (eq. 3).
+centred matrix (Theorem 2.5 and the remark after it), and the belief is updated for all m secrets by projecting
+on the same decomposition (eq. 4).
 """
 
 import numpy as np

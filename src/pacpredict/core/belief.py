@@ -50,7 +50,7 @@ class Belief:
         return p / p.sum()
 
     def updated(self, log_likelihood: FloatArray) -> "Belief":
-        """Apply Bayes' rule (eq. 3)."""
+        """Apply Bayes' rule (eq. 4)."""
         joint = self.log_probabilities + log_likelihood
         top = joint.max()
         log_evidence = top + np.log(np.exp(joint - top).sum())

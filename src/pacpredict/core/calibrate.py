@@ -1,4 +1,4 @@
-"""How much noise keeps one release within its budget, under any belief (Theorem 2.4).
+"""How much noise keeps one release within its budget, under any belief (Theorem 2.5).
 
 What is released is always a vector of *coordinates*, each with its own positive Gaussian noise; the noisy
 output is computed from these alone. So the guarantee rests on one sum over the numbers really released,
@@ -38,7 +38,7 @@ class Noise:
     variances: FloatArray  # (r,), all positive
 
     def covariance(self) -> FloatArray:
-        """Covariance of the noise in the space of outputs: Sigma of Theorem 2.4."""
+        """Covariance of the noise in the space of outputs: Sigma of Theorem 2.5."""
         return (self.axes.T * self.variances) @ self.axes
 
     def leakage(self, belief: Belief) -> float:
@@ -50,7 +50,7 @@ class Noise:
         return self.centre + (self.coordinates[secret] + np.sqrt(self.variances) * normals) @ self.axes
 
     def log_likelihood(self, noisy: FloatArray) -> FloatArray:
-        """Compute the exponent of eq. (3) for every model, less the part that all share."""
+        """Compute the exponent of eq. (4) for every model, less the part that all share."""
         observed = self.axes @ (noisy - self.centre)
         return ((observed - 0.5 * self.coordinates) * self.coordinates / self.variances).sum(axis=1)
 
@@ -60,7 +60,7 @@ def calibrate(
 ) -> Noise:
     """Calibrate noise for any real outputs (m, d): soft scores, statistics, gradients.
 
-    `method="eigen"` is Theorem 2.4, the least total noise; `"diagonal"` noises each output on its own.
+    `method="eigen"` is Theorem 2.5, the least total noise; `"diagonal"` noises each output on its own.
     """
     b = check_budget(step_budget, "step_budget")
     y = check_outputs(outputs, belief.n_models)

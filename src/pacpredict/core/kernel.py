@@ -7,7 +7,7 @@ of shape (k, k - 1), the secret's row is released with independent Gaussian nois
 noisy vector of the paper is a function of that (design decision 2, theory.md section 3).
 
 The guarantee needs no property of `axes`: the variance of each coordinate is computed from the very numbers
-that are released. That the axes are orthonormal eigenvectors only makes the noise as small as Theorem 2.4's.
+that are released. That the axes are orthonormal eigenvectors only makes the noise as small as Theorem 2.5's.
 """
 
 import math
@@ -245,7 +245,7 @@ def update_belief(
     log_evidence: float,
     dissent: FloatArray,
 ) -> None:
-    """Apply Bayes' rule (eq. 3) in place; a model's gain depends only on the class that it votes for."""
+    """Apply Bayes' rule (eq. 4) in place; a model's gain depends only on the class that it votes for."""
     for j in range(slots.size):
         dissent[j] = log_belief[dissenters[j]] + (gain[slots[j]] - log_evidence)
     shift = gain[bulk] - log_evidence

@@ -42,7 +42,8 @@ def wrong_labels(votes: npt.NDArray[np.int32], step_budget: float, rng: np.rando
     n_classes = int(votes.max()) + 1
     noise = calibrate_votes(votes, n_classes, Belief.uniform(N_MODELS), step_budget)
     statistics = []
-    for normals in rng.standard_normal((N_DRAWS, n_classes - 1)):
+    # Drawn per class and projected: the same noise whichever orthonormal axes the calibration chose.
+    for normals in rng.standard_normal((N_DRAWS, n_classes)) @ noise.axes.T:
         noisy = noise.draw(0, normals)
         label = int(np.argmax(noisy))
         if label != votes[0]:

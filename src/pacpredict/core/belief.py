@@ -4,6 +4,7 @@ A linear belief underflows within some fifty contested queries at large budgets;
 voted for has mass exactly 0, and its noise vanishes or a division by zero follows (design decision 1).
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,9 @@ from pacpredict.exceptions import InvalidBelief, InvalidSubsets
 
 # Records handled at a time by `exposure`: 16 MiB of doubles for 128 models.
 _RECORDS_PER_BLOCK = 16_384
+
+# A belief that many releases have updated may differ from sum 1 by this much, and keeps its bits.
+_DRIFT = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,9 @@ class Belief:
         if log_p.ndim != 1 or log_p.size == 0 or np.isnan(log_p).any():
             raise InvalidBelief("log_probabilities must be a one-dimensional array without NaN")
         check_belief(np.exp(log_p), name="exp(log_probabilities)")
+        total = float(np.exp(log_p).sum())
+        if abs(total - 1) > _DRIFT:
+            log_p -= math.log(total)
         log_p.setflags(write=False)
         object.__setattr__(self, "log_probabilities", log_p)
 

@@ -67,7 +67,8 @@ def calibrate(
     # Differences to the likeliest model: exactly 0 where all models agree, and without cancellation when
     # that model has nearly all the belief.
     likeliest = int(np.argmax(belief.log_probabilities))
-    difference = y - y[likeliest]
+    with np.errstate(over="ignore"):  # infinite differences are refused below
+        difference = y - y[likeliest]
     scale = float(np.abs(difference).max())
     if scale != 0 and not _SMALLEST_DIFFERENCE <= scale <= _LARGEST_DIFFERENCE:
         raise InvalidOutputs(
@@ -132,6 +133,9 @@ def _variances(coordinates: FloatArray, belief: Belief) -> FloatArray:
 
 def _noise_variances(spread: FloatArray, b: float) -> FloatArray:
     deviations = np.sqrt(spread)
-    variances: FloatArray = deviations * deviations.sum() / (2 * b) * (1 + kernel.ROUNDING_MARGIN)
+    with np.errstate(over="ignore"):
+        variances: FloatArray = deviations * deviations.sum() / (2 * b) * (1 + kernel.ROUNDING_MARGIN)
+    if not np.isfinite(variances).all():
+        raise InvalidOutputs(f"outputs differ too much to be hidden with {b:g} nats; rescale them")
     leak = 0.5 * (spread / variances).sum()
     return variances if leak <= b else variances * (leak / b * (1 + kernel.ROUNDING_MARGIN))

@@ -230,9 +230,9 @@ def normalise(log_belief: FloatArray) -> None:
     top, total = largest(log_belief), 0.0
     for i in range(log_belief.size):
         total += math.exp(log_belief[i] - top)
-    shift = top + math.log(total)
-    for i in range(log_belief.size):
-        log_belief[i] = max(log_belief[i] - shift, LOG_BELIEF_FLOOR)
+    log_total = math.log(total)
+    for i in range(log_belief.size):  # the top goes first: beside a large one the sum would lose its digits
+        log_belief[i] = max((log_belief[i] - top) - log_total, LOG_BELIEF_FLOOR)
 
 
 @compiled

@@ -1,15 +1,21 @@
 """Checks of single numbers, without NumPy: bounds and plans must start as fast as the terminal asks."""
 
 import math
+from operator import index
 
 from pacpredict.exceptions import InvalidBudget, InvalidModelCount, InvalidProbability
 
+# The variance of the noise of a vote is at most 1 / budget (times 32 for thousands of classes): finite above this.
+SMALLEST_BUDGET = 1e-300
+
 
 def check_budget(nats: float, name: str = "budget_nats") -> float:
-    """Return a finite, positive number of nats."""
+    """Return a finite number of nats, large enough that noise for it is finite as well."""
     value = as_float(nats, name, InvalidBudget)
     if not math.isfinite(value) or value <= 0:
         raise InvalidBudget(f"{name} must be a finite number of nats above 0, got {nats!r}")
+    if value < SMALLEST_BUDGET:
+        raise InvalidBudget(f"{name} must be at least {SMALLEST_BUDGET:g} nats, got {nats!r}")
     return value
 
 
@@ -60,12 +66,12 @@ def check_epsilon(epsilon: float) -> float:
 
 def check_model_count(m: int) -> int:
     """Return an even number of models, so that every record can be in exactly half the subsets."""
-    if m < 2 or m % 2:
+    if not hasattr(m, "__index__") or m < 2 or m % 2:
         raise InvalidModelCount(
-            f"the number of models must be even and at least 2, got {m}; an even number lets each record "
+            f"the number of models must be even and at least 2, got {m!r}; an even number lets each record "
             "be in exactly half of the subsets, which makes the membership prior 1/2 (128 is the default)"
         )
-    return m
+    return index(m)
 
 
 def as_float(value: float, name: str, error: type[ValueError]) -> float:

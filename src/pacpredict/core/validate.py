@@ -46,8 +46,14 @@ def check_belief(belief: npt.ArrayLike, m: int | None = None, name: str = "belie
 
 
 def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> Votes:
-    """Return labels as a (n_queries, m) matrix; a single query of shape (m,) becomes one row."""
-    v = np.asarray(votes)
+    """Return a copy of the labels as a (n_queries, m) matrix; a single query of shape (m,) becomes one row.
+
+    A copy, because the same votes must serve calibration, release and update, whatever the caller does meanwhile.
+    """
+    try:
+        v = np.asarray(votes)
+    except ValueError as problem:
+        raise InvalidVotes(f"votes must be a rectangular array of class indices ({problem})") from problem
     if v.ndim == 1:
         v = v[None, :]
     if v.ndim != 2 or v.size == 0:
@@ -67,7 +73,7 @@ def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> V
             f"votes must be class indices from 0 to {n_classes - 1}, found {low if low < 0 else high}; "
             "check n_classes and the label encoding"
         )
-    return np.ascontiguousarray(v, dtype=np.int32)
+    return np.array(v, dtype=np.int32, order="C")
 
 
 def check_outputs(outputs: npt.ArrayLike, m: int | None = None) -> FloatArray:

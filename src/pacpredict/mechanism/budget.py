@@ -75,7 +75,7 @@ class Budget:
         return wanted
 
     def _refuse(self, wanted: int, spent: int) -> None:
-        left = self.total_steps - spent
+        left = max(self.total_steps - spent, 0)
         needed_nats, left_nats = self.nats(wanted), left * self.step
         raise BudgetExhausted(
             f"the privacy budget does not allow this release: it needs {needed_nats:g} nats and {left_nats:g} of "

@@ -28,8 +28,11 @@ class SystemEntropy:
 
     def __init__(self) -> None:
         self._ready = np.empty(0)
+        self._process = os.getpid()
 
     def standard_normal(self, size: int) -> FloatArray:
+        if self._process != os.getpid():  # after a fork, parent and child must not use the same numbers
+            self.__init__()  # type: ignore[misc]
         if size > self._ready.size:
             self._ready = np.concatenate([self._ready, _normals(max(_BLOCK, size))])
         drawn, self._ready = self._ready[:size], self._ready[size:]

@@ -1,8 +1,8 @@
 """What a deployment remembers, the protocol of whatever keeps it, and a ledger in memory."""
 
+import threading
 from collections.abc import Iterator, Sequence
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pacpredict.core.validate import FloatArray, Votes
@@ -61,15 +61,17 @@ class MemoryLedger:
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._state: State | None = None
+        self._lock = threading.Lock()
 
     def load(self) -> State | None:
         return self._state
 
     def commit(self, entries: Sequence[Entry], state: State) -> None:
-        here = self._state.sequence if self._state else state.sequence - len(entries)
-        check_continues(here, entries, state)
-        self._entries.extend(replace(e, question=copy(e.question), noisy=copy(e.noisy)) for e in entries)
-        self._state = state
+        with self._lock:
+            here = self._state.sequence if self._state else state.sequence - len(entries)
+            check_continues(here, entries, state)
+            self._entries.extend(entries)
+            self._state = state
 
     def entries(self) -> Iterator[Entry]:
         return iter(tuple(self._entries))

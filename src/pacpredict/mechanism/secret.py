@@ -13,13 +13,14 @@ from pacpredict.mechanism.entropy import draw_index
 class Secret:
     """The index of the secret model. It does not print, compare, hash or pickle."""
 
-    __slots__ = ("__index",)
+    __slots__ = ("__index", "n_models")
     __hash__ = None  # type: ignore[assignment]  # a hash of a small number gives it away
 
     def __init__(self, index: int, n_models: int) -> None:
         if not 0 <= index < n_models:
             raise InvalidInput(f"the secret must be one of the {n_models} models")  # without saying which
         self.__index = int(index)
+        self.n_models = n_models
 
     @classmethod
     def draw(cls, prior: Belief, generator: np.random.Generator | None = None) -> "Secret":

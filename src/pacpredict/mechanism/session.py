@@ -66,22 +66,21 @@ class Session:
         snapshot: State | None = None,
         generator: np.random.Generator | None = None,
     ) -> None:
-        if n_classes < 2:
-            raise InvalidInput(f"n_classes must be at least 2, got {n_classes}")
+        if not hasattr(n_classes, "__index__") or n_classes < 2:
+            raise InvalidInput(f"n_classes must be an integer of at least 2, got {n_classes!r}")
         self.prior = prior if isinstance(prior, Belief) else Belief.uniform(check_model_count(prior))
         check_model_count(self.prior.n_models)
-        self.n_classes = n_classes
+        self.n_classes = int(n_classes)
         self.budget = budget
         self._column = check_decoder(decode)
         self._ledger = MemoryLedger() if ledger is None else ledger
-        self._state = self._start(snapshot)
-        if secret is None and self._state.sequence:
-            raise InvalidInput(
-                "this history has a secret already: pass it; a new one would void the guarantee"
-            )
-        self._secret = Secret.draw(self.prior, generator) if secret is None else secret
+        recorded = self._ledger.load()
+        self._state = _first_state(recorded, snapshot, self.prior)
+        self._secret = _settle_secret(secret, self._state, self.prior, generator)
         self._normals: NormalSource = SystemEntropy() if generator is None else generator
         self._lock = threading.Lock()  # one deployment has one belief: releases are serial
+        if recorded is None:
+            self._ledger.commit([], self._state)
 
     @property
     def belief(self) -> Belief:
@@ -138,7 +137,9 @@ class Session:
             labels = answer_votes(
                 votes, self.n_classes, self._secret.reveal(), self.budget.step, normals, log_belief, noisy
             )[:, self._column].tolist()
-            self._commit(_entries(before.sequence, votes, kept, charged, labels, noisy), contested, log_belief)
+            self._commit(
+                _entries(before.sequence, votes, kept, charged, labels, noisy), contested, log_belief
+            )
         first, step = before.sequence + 1, self.budget.step
         return [
             Release(first + q, label, steps * step)
@@ -157,22 +158,37 @@ class Session:
         self._ledger.commit(entries, after)
         self._state = after
 
-    def _start(self, snapshot: State | None) -> State:
-        recorded = self._ledger.load()
-        if recorded is not None and snapshot is not None:
-            raise LedgerConflict(
-                "the ledger has a state of its own: pass a snapshot or a used ledger, not both"
-            )
-        state = recorded or snapshot
-        if state is None:
-            state = State(0, 0, 0, self.prior.log_probabilities.copy())
-        if state.log_belief.shape != self.prior.log_probabilities.shape:
-            raise InvalidBelief(
-                f"the state is about {state.log_belief.size} models, this session about {self.prior.n_models}"
-            )
-        if recorded is None:
-            self._ledger.commit([], state)
-        return state
+
+def _first_state(recorded: State | None, snapshot: State | None, prior: Belief) -> State:
+    """Choose the state to continue from, and refuse one that no session of this prior can have left."""
+    if recorded is not None and snapshot is not None:
+        raise LedgerConflict("the ledger has a state of its own: pass a snapshot or a used ledger, not both")
+    state = recorded or snapshot
+    if state is None:
+        return State(0, 0, 0, prior.log_probabilities.copy())
+    if state.log_belief.shape != prior.log_probabilities.shape:
+        raise InvalidBelief(
+            f"the state is about {state.log_belief.size} models, this session about {prior.n_models}"
+        )
+    Belief(state.log_belief)  # refuses what is no distribution
+    if not (0 <= state.contested <= state.sequence and 0 <= state.spent_steps <= state.sequence):
+        raise InvalidInput(
+            f"the state counts {state.sequence} releases, {state.contested} contested and {state.spent_steps} "
+            "charged, which no session can have left; restore it from the ledger"
+        )
+    return state
+
+
+def _settle_secret(
+    secret: Secret | None, state: State, prior: Belief, generator: np.random.Generator | None
+) -> Secret:
+    if secret is None and state.sequence:
+        raise InvalidInput("this history has a secret already: pass it; a new one would void the guarantee")
+    if secret is not None and secret.n_models != prior.n_models:
+        raise InvalidInput(
+            f"the secret is one of {secret.n_models} models, this session has {prior.n_models}"
+        )
+    return Secret.draw(prior, generator) if secret is None else secret
 
 
 def _entries(

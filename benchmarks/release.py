@@ -85,7 +85,9 @@ def measure(kind: str, d: int, rounds: int) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="print an object for machines")
     parser.add_argument("--rounds", type=int, default=7, help="alternating rounds per case (default: 7)")
     options = parser.parse_args()

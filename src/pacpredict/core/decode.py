@@ -51,8 +51,8 @@ def is_confident(statistic: float, alpha: float, *, n_rivals: int = 1) -> bool:
     """Decide whether a label passes the test of Proposition 5.1 at level alpha.
 
     With `n_rivals=1` this is the paper's test. Its proof treats the label as fixed, but the label is chosen
-    by looking at the noisy vector; with three or more voted classes and large noise a wrong label can pass
-    more often than alpha (docs/theory.md has the counterexample). Give the number of voted classes less one
+    by looking at the noisy vector; with three or more voted classes a wrong label can pass more often than
+    alpha (docs/theory.md, 7, has a counterexample). Give the number of voted classes less one
     to divide alpha among the rivals, which holds always.
     """
     from scipy.special import ndtri  # noqa: PLC0415  # imported here: only distillation needs it

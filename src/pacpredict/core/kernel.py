@@ -6,8 +6,9 @@ happens in the (k-1)-dimensional sum-zero subspace, in coordinates: class c sits
 of shape (k, k - 1), the secret's row is released with independent Gaussian noise per coordinate, and the
 noisy vector of the paper is a function of that (design decision 2, theory.md section 3).
 
-The guarantee needs no property of `axes`: the variance of each coordinate is computed from the very numbers
-that are released. That the axes are orthonormal eigenvectors only makes the noise as small as Theorem 2.5's.
+What a release reveals is certified without any property of `axes`: the variance of each coordinate is computed
+from the very numbers that are released. That the axes are eigenvectors makes the noise as small as Theorem
+2.5's; that they are orthonormal lets the belief be computed from the noisy vector.
 """
 
 import math

@@ -70,11 +70,18 @@ class MemoryLedger:
         with self._lock:
             here = self._state.sequence if self._state else state.sequence - len(entries)
             check_continues(here, entries, state)
-            self._entries.extend(entries)
+            self._entries.extend(_owned(entry) for entry in entries)
             self._state = state
 
     def entries(self) -> Iterator[Entry]:
         return iter(tuple(self._entries))
+
+
+def _owned(entry: Entry) -> Entry:
+    """Copy an entry's arrays, of which the caller may keep a handle."""
+    question = None if entry.question is None else entry.question.copy()
+    noisy = None if entry.noisy is None else entry.noisy.copy()
+    return Entry(entry.sequence, entry.charged_steps, entry.label, question, noisy)
 
 
 def check_continues(here: int, entries: Sequence[Entry], state: State) -> None:

@@ -33,7 +33,7 @@ LOG_BELIEF_FLOOR = -1e9
 LOG_SURPRISE = math.log(1e-15)
 
 # Noise variances are inflated by this fraction. It covers rounding: masses and variances are sums of at most a
-# few thousand rounded terms (relative error below 1e-12), and a belief normalised once per release drifts from
+# thousand or so rounded terms (relative error below 2e-13), and a belief normalised once per release drifts from
 # sum 1 by about 1e-16 each time, in random directions (1e-13 after a million releases).
 ROUNDING_MARGIN = 1e-12
 

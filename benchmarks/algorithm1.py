@@ -45,6 +45,6 @@ class Algorithm1:
         self.belief = self.belief * likelihood
         self.belief /= self.belief.sum()
 
-    def answer(self, votes: npt.NDArray[np.int32], n_classes: int) -> int:
+    def answer(self, votes: npt.NDArray[np.int16], n_classes: int) -> int:
         """Release the secret model's one-hot label and decode it as the paper does."""
         return int(np.argmax(self.release(np.eye(n_classes)[votes])))

@@ -26,7 +26,7 @@ M, B, SECRET = 128, 2.0**-32, 3
 DIMENSIONS = (2, 10, 100)
 SHARES = {"mix": (0.7, 0.15, 0.15), "contested": (0.0, 0.0, 1.0)}
 
-Votes = npt.NDArray[np.int32]
+Votes = npt.NDArray[np.int16]
 
 
 def make_votes(kind: str, n_queries: int, d: int, rng: np.random.Generator) -> Votes:
@@ -36,7 +36,7 @@ def make_votes(kind: str, n_queries: int, d: int, rng: np.random.Generator) -> V
     lone = (style == 1) | ((style == 2) & ~dissents.any(axis=1))
     dissents[lone, rng.integers(M, size=lone.sum())] = True
     other = (majority + rng.integers(1, d, size=majority.shape)) % d
-    return np.where(dissents, other, majority).astype(np.int32)
+    return np.where(dissents, other, majority).astype(np.int16)
 
 
 def run_naive(votes: Votes, d: int, rng: np.random.Generator) -> None:

@@ -31,13 +31,13 @@ SETTINGS = (
 )
 
 
-def split(n_classes: int, how: str) -> npt.NDArray[np.int32]:
+def split(n_classes: int, how: str) -> npt.NDArray[np.int16]:
     """Let 120 models vote: in equal parts, or all but n_classes - 1 of them for class 0."""
-    models = np.arange(N_MODELS, dtype=np.int32)
-    return models % n_classes if how == EVEN else np.where(models < n_classes, models, 0).astype(np.int32)
+    models = np.arange(N_MODELS, dtype=np.int16)
+    return models % n_classes if how == EVEN else np.where(models < n_classes, models, 0).astype(np.int16)
 
 
-def wrong_labels(votes: npt.NDArray[np.int32], step_budget: float, rng: np.random.Generator) -> list[float]:
+def wrong_labels(votes: npt.NDArray[np.int16], step_budget: float, rng: np.random.Generator) -> list[float]:
     """Draw releases of model 0, which votes for class 0; return the statistics of the labels that came out wrong."""
     n_classes = int(votes.max()) + 1
     noise = calibrate_votes(votes, n_classes, Belief.uniform(N_MODELS), step_budget)

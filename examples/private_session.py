@@ -144,14 +144,14 @@ def fit(records: FloatArray, labels: IntArray) -> Pipeline:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(records, labels)
 
 
-def gather_votes(models: list[Pipeline], queries: FloatArray) -> npt.NDArray[np.int32]:
+def gather_votes(models: list[Pipeline], queries: FloatArray) -> npt.NDArray[np.int16]:
     """Let every model label every query: (n_queries, n_models)."""
-    return np.stack([model.predict(queries) for model in models], axis=1).astype(np.int32)
+    return np.stack([model.predict(queries) for model in models], axis=1).astype(np.int16)
 
 
 def deploy(
     decoder: Decoder,
-    votes: npt.NDArray[np.int32],
+    votes: npt.NDArray[np.int16],
     data: Data,
     membership: BoolArray,
     budget: Budget,
@@ -184,7 +184,7 @@ def deploy(
 
 
 def as_record(
-    votes: npt.NDArray[np.int32], budget: Budget, plain: float, outcomes: list[Outcome]
+    votes: npt.NDArray[np.int16], budget: Budget, plain: float, outcomes: list[Outcome]
 ) -> dict[str, object]:
     n_queries, n_models = votes.shape
     return {
@@ -196,7 +196,7 @@ def as_record(
     }
 
 
-def show(votes: npt.NDArray[np.int32], budget: Budget, plain: float, outcomes: list[Outcome]) -> None:
+def show(votes: npt.NDArray[np.int16], budget: Budget, plain: float, outcomes: list[Outcome]) -> None:
     n_queries, n_models = votes.shape
     table = Table(title=f"{n_queries:,} queries to {n_models} models, {budget.step:.3g} nats a query")
     table.add_column("")

@@ -8,7 +8,7 @@ def random_votes(rng, n_queries, n_models, n_classes, dissent=0.1):
     majority = rng.integers(n_classes, size=(n_queries, 1))
     other = (majority + rng.integers(1, n_classes, size=(n_queries, n_models))) % n_classes
     dissents = rng.random((n_queries, n_models)) < dissent
-    return np.where(dissents, other, majority).astype(np.int32)
+    return np.where(dissents, other, majority).astype(np.int16)
 
 
 def contested_votes(rng, n_queries, n_models, n_classes, dissent=0.1):

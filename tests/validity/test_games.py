@@ -25,14 +25,14 @@ def play(rng, b, n_queries, ask):
 
 def ask_membership(belief, membership):
     """The most revealing question there is: every model says whether it was trained on the record."""
-    return membership[:, 0].astype(np.int32)
+    return membership[:, 0].astype(np.int16)
 
 
 def ask_likeliest_half(belief: Belief, membership):
     """An adaptive adversary: splits the models into two halves of equal belief, members first."""
     order = np.lexsort((-belief.log_probabilities, ~membership[:, 0]))
     cumulative = np.cumsum(belief.probabilities()[order])
-    votes = np.zeros(M, dtype=np.int32)
+    votes = np.zeros(M, dtype=np.int16)
     votes[order[cumulative <= max(0.5, cumulative[0])]] = 1
     return votes
 

@@ -22,7 +22,7 @@ from pacpredict.core.decode import DECODERS, Decoder, check_decoder
 from pacpredict.core.release import answer_contested
 from pacpredict.core.scalars import check_budget, check_model_count
 from pacpredict.core.tally import Tally, tally_votes
-from pacpredict.core.validate import FloatArray, IntArray, check_votes
+from pacpredict.core.validate import FloatArray, IntArray, Votes, check_votes
 from pacpredict.exceptions import InvalidInput, InvalidSubsets, InvalidVotes
 
 
@@ -126,7 +126,7 @@ class _Trial:
 
 def _run(
     tally: Tally,
-    votes: npt.NDArray[np.int32],
+    votes: Votes,
     truth: IntArray,
     b: float,
     n_queries: int,
@@ -149,7 +149,7 @@ def _run(
 @compiled_allocating
 def _answer_stream(
     tally: Tally,
-    votes: npt.NDArray[np.int32],
+    votes: Votes,
     truth: IntArray,
     secret: int,
     b: float,
@@ -211,7 +211,7 @@ def _membership_accuracy(beliefs: FloatArray, members: FloatArray, secret: int) 
 
 def _check_rows(
     votes: npt.ArrayLike, labels: npt.ArrayLike, n_classes: int | None
-) -> tuple[npt.NDArray[np.int32], IntArray, int]:
+) -> tuple[Votes, IntArray, int]:
     truth = np.asarray(labels)
     if truth.ndim != 1 or truth.size == 0 or not np.issubdtype(truth.dtype, np.integer):
         raise InvalidVotes(

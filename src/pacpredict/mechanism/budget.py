@@ -1,17 +1,14 @@
 """The linear composition theorem as a filter: a release that would pass the total is refused (theory.md, 1)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from pacpredict.core.rounding import float_up
 from pacpredict.core.scalars import check_budget
-from pacpredict.core.validate import IntArray
 from pacpredict.exceptions import BudgetExhausted, InvalidBudget, InvalidInput
 
 Charging = Literal["adaptive", "flat"]
@@ -55,24 +52,24 @@ class Budget:
         """Convert charged steps into nats, rounded up."""
         return float_up(steps * Fraction(self.step))
 
-    def charge(self, contested: npt.NDArray[np.bool_], spent: int) -> IntArray:
+    def charge(self, contested: Sequence[bool], spent: int) -> list[int]:
         """Compute the steps that each of a batch of queries costs, or refuse the batch whole.
 
         The decision depends on the votes and on what was spent, never on the secret.
         """
-        wanted = np.ones(contested.size, np.int64) if self.charging == "flat" else contested.astype(np.int64)
-        if spent + contested.size <= self.total_steps:
-            return wanted
-        before = spent + np.concatenate([[0], np.cumsum(wanted)[:-1]])
-        if self.when_exhausted == "unanimous":
-            exhausted = before >= self.total_steps
-            wanted[exhausted & ~contested] = 0
-            refused = bool((exhausted & contested).any())
-        else:
-            refused = bool((before >= self.total_steps).any())
+        charged, left, refused = [], self.total_steps - spent, False
+        for differ in contested:
+            free = not differ and (self.charging == "adaptive" or (left <= 0 and self._goes_on))
+            refused |= left <= 0 and (differ or not self._goes_on)
+            charged.append(0 if free else 1)
+            left -= charged[-1]
         if refused:
-            self._refuse(int(wanted.sum()), spent)
-        return wanted
+            self._refuse(sum(charged), spent)
+        return charged
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.when_exhausted == "unanimous"
 
     def _refuse(self, wanted: int, spent: int) -> None:
         left = max(self.total_steps - spent, 0)

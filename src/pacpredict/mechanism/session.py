@@ -12,7 +12,7 @@ from pacpredict.core.calibrate import calibrate
 from pacpredict.core.decode import Decoder, check_decoder
 from pacpredict.core.release import REPLAY, answer_votes, count_voted
 from pacpredict.core.scalars import check_model_count
-from pacpredict.core.validate import FloatArray, Votes, check_outputs, check_votes
+from pacpredict.core.validate import MOST_CLASSES, FloatArray, Votes, check_outputs, check_votes
 from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidVotes, LedgerConflict
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.entropy import NormalSource, SystemEntropy
@@ -21,7 +21,7 @@ from pacpredict.mechanism.ledger import Entry, Ledger, MemoryLedger, State
 from pacpredict.mechanism.secret import Secret
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Release:
     """An answer: the label, its number in the history and what it was charged, in nats."""
 
@@ -66,8 +66,8 @@ class Session:
         snapshot: State | None = None,
         generator: np.random.Generator | None = None,
     ) -> None:
-        if not hasattr(n_classes, "__index__") or n_classes < 2:
-            raise InvalidInput(f"n_classes must be an integer of at least 2, got {n_classes!r}")
+        if not hasattr(n_classes, "__index__") or not 2 <= n_classes <= MOST_CLASSES:
+            raise InvalidInput(f"n_classes must be an integer from 2 to {MOST_CLASSES}, got {n_classes!r}")
         self.prior = prior if isinstance(prior, Belief) else Belief.uniform(check_model_count(prior))
         check_model_count(self.prior.n_models)
         self.n_classes = int(n_classes)
@@ -114,7 +114,7 @@ class Session:
         contested = bool((y != y[0]).any())
         with self._lock:
             state = self._state
-            charged = int(self.budget.charge(np.array([contested]), state.spent_steps)[0])
+            charged = self.budget.charge([contested], state.spent_steps)[0]
             noisy, belief = y[0].copy(), self.belief
             if contested:
                 noise = calibrate(y, belief, self.budget.step)
@@ -126,11 +126,11 @@ class Session:
         return noisy
 
     def _answer(self, votes: Votes) -> list[Release]:
-        n_voted = count_voted(votes, self.n_classes)
+        n_voted: list[int] = count_voted(votes, self.n_classes).tolist()
         with self._lock:
             before = self._state
-            charged = self.budget.charge(n_voted > 1, before.spent_steps).tolist()
-            kept = [k if k > 1 else 0 for k in n_voted.tolist()]  # numbers of the noisy vector, per query
+            charged = self.budget.charge([k > 1 for k in n_voted], before.spent_steps)
+            kept = [k if k > 1 else 0 for k in n_voted]  # numbers of the noisy vector, per query
             contested = len(kept) - kept.count(0)
             noisy, log_belief = np.empty(sum(kept)), before.log_belief.copy()
             normals = self._normals.standard_normal(noisy.size - contested)
@@ -218,5 +218,5 @@ def replay(entries: Iterable[Entry], n_classes: int, step_budget: float, prior: 
             )
         else:
             votes = check_votes(entry.question, n_classes, prior.n_models)
-            answer_votes(votes, n_classes, REPLAY, step_budget, np.empty(0), log_belief, entry.noisy)
+            answer_votes(votes, n_classes, REPLAY, step_budget, np.empty(0), log_belief, entry.noisy.copy())
     return State(sequence, contested, spent, log_belief)

@@ -1,0 +1,142 @@
+"""Decoders and the confidence test of Proposition 5.1, against its formula in high precision."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pacpredict.core.belief import Belief
+from pacpredict.core.calibrate import calibrate_votes
+from pacpredict.core.decode import DECODERS, check_decoder, confidence, is_confident
+from pacpredict.exceptions import InvalidInput, InvalidProbability
+
+
+def formula(votes, n_classes, belief, b, noisy, label):
+    """min_j T_j of Proposition 5.1 over all other classes, with Sigma + t I for a tiny t, in sixty digits."""
+    with mpmath.workdps(60):
+        p = [mpmath.mpf(x) for x in belief.probabilities()]
+        w = mpmath.matrix(
+            [mpmath.fsum(x for x, v in zip(p, votes, strict=True) if v == c) for c in range(n_classes)]
+        )
+        w /= mpmath.fsum(w)
+        values, vectors = mpmath.eigsy(mpmath.diag(list(w)) - w * w.T)
+        deviations = [mpmath.sqrt(x) if x > mpmath.mpf(10) ** -50 else mpmath.mpf(0) for x in values]
+        factor = mpmath.fsum(deviations) / (2 * mpmath.mpf(b))
+        inverse = (
+            vectors * mpmath.diag([1 / (s * factor + mpmath.mpf(10) ** -40) for s in deviations]) * vectors.T
+        )
+        r, unit = mpmath.matrix(noisy.tolist()), mpmath.eye(n_classes)
+        statistics = []
+        for j in range(n_classes):
+            if j != label:
+                towards = (unit[:, label] - unit[:, j]).T * inverse
+                length = mpmath.sqrt((towards * (unit[:, label] - unit[:, j]))[0])
+                statistics.append((towards * (r - unit[:, j]))[0] / length)
+        return float(min(statistics))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    m=st.integers(2, 10), n_classes=st.integers(2, 5), seed=st.integers(0, 2**32 - 1),
+    b=st.sampled_from([2.0**-32, 1e-3, 0.5]),
+)  # fmt: skip
+def test_confidence_is_the_limit_of_the_formula(m, n_classes, seed, b):
+    """The singular noise of votes gives what the proposition gives when an extra noise vanishes."""
+    rng = np.random.default_rng(seed)
+    belief = Belief.from_probabilities(rng.dirichlet(np.ones(m)) * 0.99 + 0.01 / m)
+    votes = rng.integers(n_classes, size=m)
+    votes[:2] = rng.choice(n_classes, size=2, replace=False)
+    noise = calibrate_votes(votes, n_classes, belief, b)
+    noisy = noise.draw(int(rng.integers(m)), rng.standard_normal(noise.variances.size))
+    label = int(votes[np.argmax(noisy[votes])])
+    found = confidence(noise, votes, noisy, label)
+    assert found == pytest.approx(formula(votes, n_classes, belief, b, noisy, label), rel=1e-6, abs=1e-8)
+
+
+def test_two_classes_by_hand():
+    """With two classes the statistic is the distance from the rival, in deviations of the noise."""
+    votes, belief = np.array([0, 0, 0, 1]), Belief.uniform(4)
+    noise = calibrate_votes(votes, 2, belief, 0.5)
+    deviation = math.sqrt(0.25 * 0.75 / 0.5)
+    noisy = np.array([0.9, 0.1])
+    assert confidence(noise, votes, noisy, 0) == pytest.approx(0.9 * math.sqrt(2) / deviation, rel=1e-9)
+    assert confidence(noise, votes, noisy, 1) == pytest.approx(0.1 * math.sqrt(2) / deviation, rel=1e-9)
+
+
+def test_unanimous_labels_are_certain():
+    """Where all models agree no noise could have changed the label."""
+    votes = np.array([2, 2, 2, 2])
+    noise = calibrate_votes(votes, 3, Belief.uniform(4), 0.1)
+    noisy = noise.draw(0, np.empty(0))
+    assert confidence(noise, votes, noisy, 2) == math.inf
+    assert confidence(noise, votes, noisy, 0) == -math.inf
+
+
+def test_unvoted_labels_are_impossible():
+    """A label that nobody votes for is never confident, and is no rival to others."""
+    votes = np.array([0, 0, 3, 3])
+    noise = calibrate_votes(votes, 5, Belief.uniform(4), 0.1)
+    noisy = noise.draw(0, np.array([0.5]))
+    assert confidence(noise, votes, noisy, 1) == -math.inf
+    narrow = np.array([0, 0, 1, 1])
+    fewer = calibrate_votes(narrow, 2, Belief.uniform(4), 0.1)
+    assert confidence(noise, votes, noisy, 0) == pytest.approx(
+        confidence(fewer, narrow, noisy[[0, 3]], 0), rel=1e-12
+    )
+
+
+def test_the_nearest_rival_counts():
+    """The statistic is the smallest over the rivals: it falls when the vector moves towards any of them."""
+    votes = np.array([0, 0, 1, 1, 2, 2])
+    noise = calibrate_votes(votes, 3, Belief.uniform(6), 0.5)
+    clear = confidence(noise, votes, np.array([1.0, 0.0, 0.0]), 0)
+    for nearer in ([0.7, 0.3, 0.0], [0.7, 0.0, 0.3]):
+        assert confidence(noise, votes, np.array(nearer), 0) < clear
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.01, 0.05, 0.5, 0.9])
+@pytest.mark.parametrize("n_rivals", [0, 1, 2, 9])
+def test_threshold(alpha, n_rivals):
+    """A label passes from the upper quantile of the normal distribution on, divided among the rivals."""
+    with mpmath.workdps(30):
+        level = mpmath.mpf(alpha) / max(n_rivals, 1)
+        threshold = float(mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * level))
+    assert is_confident(threshold + 1e-9, alpha, n_rivals=n_rivals)
+    assert not is_confident(threshold - 1e-9, alpha, n_rivals=n_rivals)
+
+
+def test_one_rival_is_the_default():
+    """Without a number of rivals the test is the paper's."""
+    assert is_confident(1.7, 0.05)
+    assert not is_confident(1.6, 0.05)
+    assert not is_confident(1.7, 0.05, n_rivals=2)
+
+
+@pytest.mark.parametrize(("statistic", "expected"), [(math.inf, True), (-math.inf, False), (math.nan, False)])
+def test_extreme_statistics(statistic, expected):
+    """Certainty passes at every level; impossibility and NaN at none."""
+    for alpha in (1e-300, 0.01, 0.999):
+        assert is_confident(statistic, alpha) is expected
+
+
+@pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.1, math.nan, math.inf])
+def test_bad_levels(alpha):
+    """A level is strictly between 0 and 1."""
+    with pytest.raises(InvalidProbability, match="alpha"):
+        is_confident(1.0, alpha)
+
+
+def test_decoders_have_columns():
+    """Each decoder has its own place in the table of labels."""
+    assert [check_decoder(name) for name in DECODERS] == [0, 1]
+    assert DECODERS == ("argmax", "map")
+
+
+@pytest.mark.parametrize("name", ["", "Argmax", "median", None, 0])
+def test_unknown_decoders(name):
+    """A misspelt decoder is not taken for the default."""
+    with pytest.raises(InvalidInput, match="argmax, map"):
+        check_decoder(name)

@@ -5,17 +5,20 @@ from operator import index
 
 from pacpredict.exceptions import InvalidBudget, InvalidModelCount, InvalidProbability
 
-# The variance of the noise of a vote is at most 1 / budget (times 32 for thousands of classes): finite above this.
-SMALLEST_BUDGET = 1e-300
+# The variance of the noise of a vote is of the order of 1 / budget, and at the least 1e-24 of that: between these
+# limits it and its inverse are ordinary floating-point numbers.
+SMALLEST_BUDGET, LARGEST_BUDGET = 1e-300, 1e100
 
 
 def check_budget(nats: float, name: str = "budget_nats") -> float:
-    """Return a finite number of nats, large enough that noise for it is finite as well."""
+    """Return a finite number of nats for which noise is a finite positive number as well."""
     value = as_float(nats, name, InvalidBudget)
     if not math.isfinite(value) or value <= 0:
         raise InvalidBudget(f"{name} must be a finite number of nats above 0, got {nats!r}")
-    if value < SMALLEST_BUDGET:
-        raise InvalidBudget(f"{name} must be at least {SMALLEST_BUDGET:g} nats, got {nats!r}")
+    if not SMALLEST_BUDGET <= value <= LARGEST_BUDGET:
+        raise InvalidBudget(
+            f"{name} must be between {SMALLEST_BUDGET:g} and {LARGEST_BUDGET:g} nats, got {nats!r}"
+        )
     return value
 
 

@@ -13,7 +13,7 @@ from pacpredict.core.decode import Decoder, check_decoder
 from pacpredict.core.release import REPLAY, answer_votes, count_voted
 from pacpredict.core.scalars import check_model_count
 from pacpredict.core.validate import MOST_CLASSES, FloatArray, Votes, check_outputs, check_votes
-from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidVotes, LedgerConflict
+from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidVotes, LedgerConflict, LedgerError
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.entropy import NormalSource, SystemEntropy
 from pacpredict.mechanism.guarantee import Guarantee
@@ -118,7 +118,7 @@ class Session:
             noisy, belief = y[0].copy(), self.belief
             if contested:
                 noise = calibrate(y, belief, self.budget.step)
-                noisy = noise.draw(self._secret.reveal(), self._normals.standard_normal(noise.variances.size))
+                noisy = noise.draw(self._secret.reveal(), self._draw(noise.variances.size))
                 belief = belief.updated(noise.log_likelihood(noisy))
             question, record = (y, noisy) if contested else (None, None)
             entry = Entry(state.sequence + 1, charged, None, question, record)
@@ -133,7 +133,7 @@ class Session:
             kept = [k if k > 1 else 0 for k in n_voted]  # numbers of the noisy vector, per query
             contested = len(kept) - kept.count(0)
             noisy, log_belief = np.empty(sum(kept)), before.log_belief.copy()
-            normals = self._normals.standard_normal(noisy.size - contested)
+            normals = self._draw(noisy.size - contested)
             labels = answer_votes(
                 votes, self.n_classes, self._secret.reveal(), self.budget.step, normals, log_belief, noisy
             )[:, self._column].tolist()
@@ -145,6 +145,12 @@ class Session:
             Release(first + q, label, steps * step)
             for q, (label, steps) in enumerate(zip(labels, charged, strict=True))
         ]
+
+    def _draw(self, size: int) -> FloatArray:
+        normals = self._normals.standard_normal(size)
+        if normals.shape != (size,):
+            raise InvalidInput(f"the source of noise gave {normals.shape} numbers instead of {size}")
+        return normals
 
     def _commit(self, entries: Sequence[Entry], contested: int, log_belief: FloatArray) -> None:
         """Record first, then remember: if the ledger refuses, nothing has happened."""
@@ -207,6 +213,8 @@ def replay(entries: Iterable[Entry], n_classes: int, step_budget: float, prior: 
     log_belief = prior.log_probabilities.copy()
     sequence = contested = spent = 0
     for entry in entries:
+        if entry.sequence != sequence + 1:
+            raise LedgerError(f"entry {entry.sequence} follows entry {sequence}: the history is not complete")
         sequence, spent = entry.sequence, spent + entry.charged_steps
         if entry.question is None or entry.noisy is None:
             continue

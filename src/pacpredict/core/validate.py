@@ -25,6 +25,9 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Votes = npt.NDArray[np.int16]  # short: a row of 128 votes is read in four cache lines
 
+# Seen as unsigned numbers, negative labels are very large ones: a single pass finds both.
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
 # As many classes as a vote can name.
 MOST_CLASSES = int(np.iinfo(np.int16).max)
 
@@ -70,8 +73,8 @@ def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> V
         raise InvalidVotes(
             f"votes must be integer class indices, got dtype {v.dtype}; encode the labels first"
         )
-    low, high = v.min(), v.max()
-    if low < 0 or high >= n_classes:
+    if v.view(_UNSIGNED[v.itemsize]).max() >= n_classes:
+        low, high = int(v.min()), int(v.max())
         raise InvalidVotes(
             f"votes must be class indices from 0 to {n_classes - 1}, found {low if low < 0 else high}; "
             "check n_classes and the label encoding"

@@ -78,9 +78,12 @@ class MemoryLedger:
 
 
 def _owned(entry: Entry) -> Entry:
-    """Copy an entry's arrays, of which the caller may keep a handle."""
-    question = None if entry.question is None else entry.question.copy()
-    noisy = None if entry.noisy is None else entry.noisy.copy()
+    """Copy arrays that the caller could still change; those of a session are read-only."""
+    question, noisy = entry.question, entry.noisy
+    if question is not None and question.flags.writeable:
+        question = question.copy()
+    if noisy is not None and noisy.flags.writeable:
+        noisy = noisy.copy()
     return Entry(entry.sequence, entry.charged_steps, entry.label, question, noisy)
 
 

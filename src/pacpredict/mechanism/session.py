@@ -120,7 +120,7 @@ class Session:
                 noise = calibrate(y, belief, self.budget.step)
                 noisy = noise.draw(self._secret.reveal(), self._draw(noise.variances.size))
                 belief = belief.updated(noise.log_likelihood(noisy))
-            question, record = (y, noisy) if contested else (None, None)
+            question, record = (y, noisy.copy()) if contested else (None, None)
             entry = Entry(state.sequence + 1, charged, None, question, record)
             self._commit([entry], int(contested), belief.log_probabilities)
         return noisy
@@ -200,6 +200,8 @@ def _settle_secret(
 def _entries(
     sequence: int, votes: Votes, kept: list[int], charged: list[int], labels: list[int], noisy: FloatArray
 ) -> list[Entry]:
+    votes.setflags(write=False)
+    noisy.setflags(write=False)
     entries, read = [], 0
     for q, (k, steps, label) in enumerate(zip(kept, charged, labels, strict=True)):
         question, record = (votes[q], noisy[read : read + k]) if k else (None, None)

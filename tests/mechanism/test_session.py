@@ -545,7 +545,6 @@ def test_votes_are_read_once():
     assert same_array(next(ledger.entries()).question, asked[0])
 
 
-@pytest.mark.xfail(reason="replay takes entries as they come, whatever their numbers")
 @pytest.mark.parametrize(
     "spoil", [lambda e: e[1:], lambda e: e[::-1], lambda e: e[:2] + e[3:], lambda e: e + e[-1:]]
 )
@@ -612,7 +611,6 @@ class Miser:
         return np.full(self.given, 0.5)
 
 
-@pytest.mark.xfail(reason="kernel.add_noise takes missing normals for 0, NumPy repeats a single one")
 @pytest.mark.parametrize(
     ("method", "argument", "given"),
     [("answer", CONTESTED, 0), ("answer", CONTESTED, 1), ("release", np.eye(M), 1)],
@@ -870,17 +868,7 @@ def test_extremes_stay_finite(m, n_classes, step):
             assert math.fsum(np.exp(log_belief)) == pytest.approx(1, rel=0, abs=1e-10)
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        1e-300,
-        1e-310,
-        5e-324,
-        1e295,
-        pytest.param(1e300, marks=pytest.mark.xfail(reason="1 / variance overflows in log_likelihoods")),
-        pytest.param(1e308, marks=pytest.mark.xfail(reason="2 b overflows in calibrate_masses")),
-    ],
-)
+@pytest.mark.parametrize("step", [5e-324, 1e-310, 1e-300, 1e100, 1e295, 1e300, 1e308])
 def test_absurd_budgets_leave_no_nan(step):
     """A budget for which noise cannot be a double is refused, or answered with a belief that is a number."""
     try:

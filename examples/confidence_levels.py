@@ -45,7 +45,7 @@ def wrong_labels(votes: npt.NDArray[np.int16], step_budget: float, rng: np.rando
     # Drawn per class and projected: the same noise whichever orthonormal axes the calibration chose.
     for normals in rng.standard_normal((N_DRAWS, n_classes)) @ noise.axes.T:
         noisy = noise.draw(0, normals)
-        label = int(np.argmax(noisy))
+        label = int(np.argmax(noise.vector(noisy)))
         if label != votes[0]:
             statistics.append(confidence(noise, votes, noisy, label))
     return statistics

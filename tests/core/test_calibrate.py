@@ -163,7 +163,7 @@ def test_agreement_needs_no_noise(method):
     noise = calibrate(outputs, Belief.uniform(6), 1e-9, method=method)
     assert noise.variances.size == 0
     assert noise.leakage(Belief.uniform(6)) == 0
-    assert noise.draw(3, np.empty(0)).tolist() == outputs[0].tolist()
+    assert noise.vector(noise.draw(3, np.empty(0))).tolist() == outputs[0].tolist()
     assert noise.covariance().tolist() == np.zeros((3, 3)).tolist()
 
 
@@ -257,7 +257,7 @@ def test_there_is_no_signal_without_noise(problem, b, method):
     outputs, belief = problem
     noise = calibrate(outputs, belief, b, method=method)
     still = np.zeros(noise.variances.size)
-    released = np.array([noise.draw(s, still) for s in range(belief.n_models)])
+    released = np.array([noise.vector(noise.draw(s, still)) for s in range(belief.n_models)])
     silent = ~noise.axes.any(axis=0)
     assert (released[:, silent] == noise.centre[silent]).all()
     for s in range(belief.n_models):
@@ -278,7 +278,7 @@ def test_ruled_out_models_carry_no_signal(method):
     noise = calibrate(outputs, belief, 0.1, method=method)
     assert noise.axes.shape == (1, 3)
     for normal in (0.0, 1.5):
-        drawn = [noise.draw(s, np.array([normal])).tolist() for s in range(4)]
+        drawn = [noise.vector(noise.draw(s, np.array([normal]))).tolist() for s in range(4)]
         assert drawn[2] == drawn[0]
         assert drawn[3] == drawn[1]
         assert drawn[0] != drawn[1]
@@ -291,7 +291,7 @@ def test_directions_below_the_numerical_rank_carry_no_signal():
     outputs[2] += direction * 2.0**-60
     noise = calibrate(outputs, Belief.uniform(4), 0.1)
     assert noise.variances.size == 1
-    released = [noise.draw(s, np.zeros(1)) for s in range(4)]
+    released = [noise.vector(noise.draw(s, np.zeros(1))) for s in range(4)]
     assert (released[1] == released[3]).all()
     assert released[0] == pytest.approx(released[2], abs=1e-15)
     assert released[0] @ direction == pytest.approx(released[1] @ direction, abs=1e-18)
@@ -303,7 +303,7 @@ def test_full_rank_releases_are_the_outputs(kind):
     outputs = kind(np.random.default_rng(7), 8, 4)
     noise = calibrate(outputs, skewed(8), 0.5)
     for s, expected in enumerate(outputs):
-        released = noise.draw(s, np.zeros(noise.variances.size))
+        released = noise.vector(noise.draw(s, np.zeros(noise.variances.size)))
         assert released == pytest.approx(expected, rel=0, abs=1e-10 * np.abs(outputs).max())
 
 
@@ -312,7 +312,7 @@ def test_draws_have_the_covariance_of_the_noise():
     outputs = soft_scores(np.random.default_rng(8), 16, 4)
     noise = calibrate(outputs, skewed(16), 0.5)
     normals = np.random.default_rng(9).standard_normal((100_000, noise.variances.size))
-    drawn = np.array([noise.draw(5, z) for z in normals])
+    drawn = np.array([noise.vector(noise.draw(5, z)) for z in normals])
     sigma = noise.covariance()
     assert drawn.mean(axis=0) == pytest.approx(outputs[5], abs=5 * math.sqrt(sigma.max() / 100_000))
     assert np.cov(drawn.T) == pytest.approx(sigma, abs=0.03 * sigma.max())
@@ -323,7 +323,8 @@ def test_log_likelihood_is_that_of_the_normal_distribution():
     outputs = np.random.default_rng(10).standard_normal((10, 3))
     noise = calibrate(outputs, skewed(10), 0.5)
     noisy = noise.draw(2, np.array([0.3, -1.0, 2.0]))
-    expected = [stats.multivariate_normal.logpdf(noisy, mean, noise.covariance()) for mean in outputs]
+    vector = noise.vector(noisy)
+    expected = [stats.multivariate_normal.logpdf(vector, mean, noise.covariance()) for mean in outputs]
     found = noise.log_likelihood(noisy)
     assert found - found[0] == pytest.approx(np.array(expected) - expected[0], rel=1e-8, abs=1e-8)
 
@@ -342,9 +343,11 @@ def test_votes_are_outputs(k, make, b):
     sigma = general.covariance()
     assert fast.covariance() == pytest.approx(sigma, rel=0, abs=1e-9 * sigma.max())
     for s in range(24):
-        assert fast.draw(s, np.zeros(k - 1)) == pytest.approx(np.eye(12)[votes[s]], abs=1e-12)
+        assert fast.vector(fast.draw(s, np.zeros(k - 1))) == pytest.approx(np.eye(12)[votes[s]], abs=1e-12)
     noisy = fast.draw(3, rng.standard_normal(k - 1))
-    exponents = [noise.log_likelihood(noisy) for noise in (fast, general)]
+    vector = fast.vector(noisy)
+    assert fast.coordinates_of(vector) == pytest.approx(noisy, rel=1e-9, abs=1e-9)
+    exponents = [noise.log_likelihood(noise.coordinates_of(vector)) for noise in (fast, general)]
     exponents = [x - x[0] for x in exponents]
     assert exponents[0] == pytest.approx(exponents[1], rel=1e-7, abs=1e-9)
 
@@ -361,13 +364,13 @@ def test_unanimous_votes_need_no_noise():
     """Where all agree there is nothing to hide."""
     noise = calibrate_votes([2, 2, 2, 2], 3, Belief.uniform(4), 0.01)
     assert noise.variances.size == 0
-    assert noise.draw(1, np.empty(0)).tolist() == [0.0, 0.0, 1.0]
+    assert noise.vector(noise.draw(1, np.empty(0))).tolist() == [0.0, 0.0, 1.0]
 
 
 def test_unvoted_classes_have_no_noise():
     """A class that nobody votes for stays at exactly 0."""
     noise = calibrate_votes([0, 3, 3, 5], 7, Belief.uniform(4), 0.01)
-    drawn = noise.draw(0, np.array([1.0, -2.0]))
+    drawn = noise.vector(noise.draw(0, np.array([1.0, -2.0])))
     assert drawn[[1, 2, 4, 6]].tolist() == [0.0] * 4
 
 

@@ -25,16 +25,15 @@ def session_of(n_classes, m, b, secret, seed, prior=None):
 def assert_agree(session, naive, votes, n_classes):
     """Answer one query with both, on the same noisy vector, and compare noise and belief."""
     one_hot = np.eye(n_classes)[votes]
-    ours = calibrate_votes(votes, n_classes, session.belief, session.budget.step).covariance()
+    noise = calibrate_votes(votes, n_classes, session.belief, session.budget.step)
+    ours = noise.covariance()
     theirs = naive.covariance(one_hot)
     # The oracle itself has rounding noise where all models agree.
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * np.abs(theirs).max() + 1e-20)
     session.answer(votes)
     entry = list(session._ledger.entries())[-1]
     if entry.noisy is not None:
-        noisy = np.zeros(n_classes)
-        noisy[np.unique(votes)] = entry.noisy
-        naive.update(one_hot, noisy, *naive.calibrate(one_hot))
+        naive.update(one_hot, noise.vector(entry.noisy), *naive.calibrate(one_hot))
     np.testing.assert_allclose(session.belief.probabilities(), naive.belief, rtol=0, atol=1e-9)
 
 
@@ -50,8 +49,8 @@ def test_noise_and_belief_agree_with_algorithm_1_release_by_release(n_classes, l
         assert_agree(session, naive, votes, n_classes)
 
 
-def exact_step(log_belief, votes, noisy, b):
-    """Algorithm 1 in 60 digits: the covariance of the noise on the voted classes, and the belief after `noisy`."""
+def exact_step(log_belief, votes, axes, noisy, b):
+    """Algorithm 1 in 60 digits: the covariance of the noise on the voted classes, and the belief after a release."""
     with mpmath.workdps(60):
         belief = [mpmath.exp(mpmath.mpf(float(x))) for x in log_belief]
         total = mpmath.fsum(belief)
@@ -68,7 +67,12 @@ def exact_step(log_belief, votes, noisy, b):
         sigma = mpmath.matrix(k, k)
         for i in order:
             sigma += variance[i] * vectors[:, i] * vectors[:, i].T
-        released = mpmath.matrix([mpmath.mpf(float(x)) for x in noisy])
+        released = mpmath.matrix(
+            [
+                mpmath.mpf(1) / k + mpmath.fdot(zip(map(float, axes[:, c]), map(float, noisy), strict=True))
+                for c in voted
+            ]
+        )
         exponent = [
             -sum((vectors[:, i].T * (released - mpmath.eye(k)[:, c]))[0] ** 2 / variance[i] for i in order)
             / 2
@@ -95,7 +99,7 @@ def test_noise_and_belief_are_exact_when_the_belief_collapses(n_classes):
             continue  # the floor under the masses adds noise of its own
         compared += 1
         noisy = list(session._ledger.entries())[-1].noisy
-        sigma, after = exact_step(before.log_probabilities, votes, noisy, b)
+        sigma, after = exact_step(before.log_probabilities, votes, noise.axes, noisy, b)
         ours = noise.covariance()[np.ix_(voted, voted)]
         np.testing.assert_allclose(ours, sigma, rtol=0, atol=1e-9 * np.abs(sigma).max())
         np.testing.assert_allclose(session.belief.probabilities(), after, rtol=0, atol=1e-9)
@@ -120,13 +124,13 @@ def test_noise_is_drawn_with_the_calibrated_covariance(n_classes):
     rng = np.random.default_rng(0)
     votes = contested_votes(rng, 1, m, n_classes, dissent=0.5)
     tally = tally_votes(votes, n_classes)
-    k = tally.n_voted[0]
+    noise = calibrate_votes(votes[0], n_classes, Belief.uniform(m), b)
     drawn = np.zeros((n, n_classes))
     for i in range(n):
-        noisy = np.empty(k)
-        answer_all(tally, 3, b, rng.standard_normal(k - 1), np.full(m, -np.log(m)), noisy)
-        drawn[i, np.unique(votes)] = noisy
-    covariance = calibrate_votes(votes[0], n_classes, Belief.uniform(m), b).covariance()
+        noisy = np.empty(noise.variances.size)
+        answer_all(tally, 3, b, rng.standard_normal(noisy.size), np.full(m, -np.log(m)), noisy)
+        drawn[i] = noise.vector(noisy)
+    covariance = noise.covariance()
     scale = np.sqrt(np.diag(covariance))
     error = 5 * np.abs(covariance).max() / np.sqrt(n)
     np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=2 * error)
@@ -159,8 +163,9 @@ def test_map_is_the_label_of_largest_posterior_mass():
         generator=np.random.default_rng(7),
     )
     for votes in contested_votes(rng, 100, m, n_classes, dissent=0.4):
+        noise = calibrate_votes(votes, n_classes, session.belief, b)
         label = session.answer(votes).label
-        one_hot, noisy = np.eye(n_classes)[votes], np.zeros(n_classes)
-        noisy[np.unique(votes)] = list(session._ledger.entries())[-1].noisy
-        naive.update(one_hot, noisy, *naive.calibrate(one_hot))
+        one_hot = np.eye(n_classes)[votes]
+        noisy = list(session._ledger.entries())[-1].noisy
+        naive.update(one_hot, noise.vector(noisy), *naive.calibrate(one_hot))
         assert label == np.argmax(naive.belief @ one_hot)

@@ -46,13 +46,20 @@ class Noise:
         return float(0.5 * (_variances(self.coordinates, belief) / self.variances).sum())
 
     def draw(self, secret: int, normals: FloatArray) -> FloatArray:
-        """Compute the noisy output of one model from standard normals (eq. R_t of Algorithm 1)."""
-        return self.centre + (self.coordinates[secret] + np.sqrt(self.variances) * normals) @ self.axes
+        """Compute the release of one model from standard normals: its noisy coordinates."""
+        return self.coordinates[secret] + np.sqrt(self.variances) * normals
+
+    def vector(self, noisy: FloatArray) -> FloatArray:
+        """Compute the noisy output R_t of Algorithm 1 from noisy coordinates."""
+        return self.centre + noisy @ self.axes
+
+    def coordinates_of(self, vector: FloatArray) -> FloatArray:
+        """Compute the noisy coordinates of a noisy output; the inverse of `vector`, up to rounding."""
+        return self.axes @ (vector - self.centre)
 
     def log_likelihood(self, noisy: FloatArray) -> FloatArray:
-        """Compute the exponent of eq. (4) for every model, less the part that all share."""
-        observed = self.axes @ (noisy - self.centre)
-        return ((observed - 0.5 * self.coordinates) * self.coordinates / self.variances).sum(axis=1)
+        """Compute the exponent of eq. (4) for every model from noisy coordinates, less the part that all share."""
+        return ((noisy - 0.5 * self.coordinates) * self.coordinates / self.variances).sum(axis=1)
 
 
 def calibrate(

@@ -27,7 +27,7 @@ def check_decoder(decoder: str) -> int:
 
 
 def confidence(noise: Noise, votes: Votes, noisy: FloatArray, label: int) -> float:
-    """Compute min_j T_j(r) of Proposition 5.1: how clearly `label` beats every rival.
+    """Compute min_j T_j(r) of Proposition 5.1 from noisy coordinates: how clearly `label` beats every rival.
 
     The noise of label votes is singular. The statistic is then the limit of a vanishing extra noise: a class
     that nobody votes for has no noise that could have hidden it and is excluded, and where all models agree
@@ -37,8 +37,7 @@ def confidence(noise: Noise, votes: Votes, noisy: FloatArray, label: int) -> flo
     at = {int(c): noise.coordinates[int(np.flatnonzero(votes == c)[0])] for c in np.unique(votes)}
     if label not in at:
         return -math.inf
-    observed = noise.axes @ (noisy - noise.centre)
-    statistics = [_statistic(at[label], at[int(j)], observed, noise.variances) for j in rivals]
+    statistics = [_statistic(at[label], at[int(j)], noisy, noise.variances) for j in rivals]
     return min(statistics, default=math.inf)
 
 

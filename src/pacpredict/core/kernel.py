@@ -6,9 +6,9 @@ happens in the (k-1)-dimensional sum-zero subspace, in coordinates: class c sits
 of shape (k, k - 1), the secret's row is released with independent Gaussian noise per coordinate, and the
 noisy vector of the paper is a function of that (design decision 2, theory.md section 3).
 
-What a release reveals is certified without any property of `axes`: the variance of each coordinate is computed
-from the very numbers that are released. That the axes are eigenvectors makes the noise as small as Theorem
-2.5's; that they are orthonormal lets the belief be computed from the noisy vector.
+The guarantee needs no property of `axes`: the variance of each coordinate is computed from the very numbers that
+are released, and so is the belief. That the axes are orthonormal eigenvectors only makes the noise as small as
+Theorem 2.5's.
 """
 
 import math
@@ -139,22 +139,27 @@ def calibrate_masses(
 
 @compiled
 def add_noise(
-    axes: FloatArray,
-    variance: FloatArray,
-    slot: int,
-    normals: FloatArray,
-    noisy: FloatArray,
-    coordinates: FloatArray,
+    axes: FloatArray, variance: FloatArray, slot: int, normals: FloatArray, noisy: FloatArray
 ) -> None:
-    """Write the noisy one-hot vector R_t, restricted to the voted classes, where the secret votes `slot`."""
-    for i in range(variance.size):
-        coordinates[i] = axes[slot, i] + math.sqrt(variance[i]) * (normals[i] if i < normals.size else 0.0)
-    mean = 1.0 / noisy.size
-    for c in range(noisy.size):
-        entry = mean
-        for i in range(variance.size):
-            entry += axes[c, i] * coordinates[i]
-        noisy[c] = entry
+    """Write the noisy coordinates of the secret's label, where the secret votes `slot`: the release itself."""
+    for i in range(noisy.size):
+        noisy[i] = axes[slot, i] + math.sqrt(variance[i]) * normals[i]
+
+
+@compiled
+def decode_argmax(axes: FloatArray, noisy: FloatArray, n_voted: int) -> int:
+    """Pick the largest entry of the noisy one-hot vector R_t, the first of equals: the paper's decoder.
+
+    On the voted classes R_t is 1 / k + axes @ noisy, and 0 elsewhere.
+    """
+    best, most = 0, -np.inf
+    for c in range(n_voted):
+        entry = 0.0
+        for i in range(noisy.size):
+            entry += axes[c, i] * noisy[i]
+        if entry > most:
+            best, most = c, entry
+    return best
 
 
 @compiled
@@ -169,19 +174,15 @@ def log_likelihoods(
     """Compute the exponent of eq. (4) for each voted class, less that of the heaviest class.
 
     In coordinates relative to the heaviest class, -(g - u)² / (2 sigma²) exceeds -g² / (2 sigma²) by
-    (g - u / 2) u / sigma². When the belief is nearly certain, the noisy vector is close to that class's label and
-    the noise small: differences to it keep the digits that count. `coordinates` receives g and 1 / sigma².
+    (g - u / 2) u / sigma². When the belief is nearly certain, the release is close to that class and the noise
+    small: differences to it keep the digits that count. `coordinates` receives g and 1 / sigma².
     """
     observed, precision = coordinates[0], coordinates[1]
     n = variance.size
     for i in range(n):
         precision[i] = 1.0 / variance[i]
-        observed[i] = 0.0
-    for c in range(noisy.size):
-        entry = noisy[c] - 1.0 if c == heaviest else noisy[c]
-        for i in range(n):
-            observed[i] += axes[c, i] * entry
-    for c in range(noisy.size):
+        observed[i] = noisy[i] - axes[heaviest, i] if i < noisy.size else 0.0
+    for c in range(gain.size):
         exponent = 0.0
         for i in range(n):
             difference = axes[c, i] - axes[heaviest, i]
@@ -195,16 +196,6 @@ def largest(values: FloatArray) -> float:
     for i in range(1, values.size):
         top = max(top, values[i])
     return top
-
-
-@compiled
-def decode_argmax(noisy: FloatArray) -> int:
-    """Pick the largest entry, the first of equals: the paper's decoder."""
-    best = 0
-    for c in range(1, noisy.size):
-        if noisy[c] > noisy[best]:
-            best = c
-    return best
 
 
 @compiled

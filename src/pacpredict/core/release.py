@@ -25,8 +25,8 @@ def answer_contested(
 ) -> tuple[int, int]:
     """Answer query q, on which the models differ; returns the labels by argmax and by map.
 
-    `noisy` receives R_t on the voted classes in ascending order (all other entries of R_t are 0), and
-    `log_belief` is updated in place. The secret enters only as the slot that is noised.
+    `noisy` receives the release, the k - 1 noisy coordinates, and `log_belief` is updated in place. The secret
+    enters only as the slot that is noised.
     """
     k, bulk, classes = tally.n_voted[q], tally.bulk[q], tally.classes[tally.class_start[q] :]
     who = slice(tally.dissent_start[q], tally.dissent_start[q + 1])
@@ -38,11 +38,11 @@ def answer_contested(
         slot = bulk
         for j in range(slots.size):  # the same work whoever the secret is
             slot = slots[j] if dissenters[j] == secret else slot
-        kernel.add_noise(axes, variance, slot, normals, noisy, space.coordinates[0])
+        kernel.add_noise(axes, variance, slot, normals, noisy)
     kernel.log_likelihoods(axes, variance, noisy, heaviest, gain, space.coordinates)
     by_map, log_evidence = kernel.decode_map(mass, gain)
     kernel.update_belief(log_belief, dissenters, slots, bulk, gain, log_evidence, space.dissent)
-    return classes[kernel.decode_argmax(noisy)], classes[by_map]
+    return classes[kernel.decode_argmax(axes, noisy, k)], classes[by_map]
 
 
 @compiled_allocating
@@ -51,8 +51,8 @@ def answer_all(
 ) -> IntArray:
     """Answer the queries of a tally in turn; returns labels (n_queries, 2), by argmax and by map.
 
-    `normals` holds n_voted - 1 numbers for each contested query and `noisy` receives n_voted, one query
-    after the other; a query on which all agree uses neither and leaves the belief as it is.
+    For each contested query `normals` holds n_voted - 1 numbers and `noisy` receives as many, one query after the
+    other; a query on which all agree uses none and leaves the belief as it is.
     """
     labels = np.empty((tally.n_voted.size, 2), dtype=np.int64)
     space = kernel.make_workspace(tally.n_voted.max(), log_belief.size)
@@ -71,16 +71,15 @@ def _answer_each(
     labels: IntArray,
     space: kernel.Workspace,
 ) -> None:
-    used, written = 0, 0
+    used = 0
     for q in range(tally.n_voted.size):
         k = tally.n_voted[q]
         if k == 1:
             labels[q, 0] = labels[q, 1] = tally.classes[tally.class_start[q]]
             continue
-        mine, out = normals[used : used + k - 1], noisy[written : written + k]
+        mine, out = normals[used : used + k - 1], noisy[used : used + k - 1]
         labels[q, 0], labels[q, 1] = answer_contested(tally, q, secret, b, mine, log_belief, out, space)
         used += k - 1
-        written += k
 
 
 @compiled_allocating

@@ -181,7 +181,7 @@ def _answer_stream(
             for i in range(k - 1):
                 normals[i] = generator.standard_normal()
             by_argmax, by_map = answer_contested(
-                tally, q, secret, b, normals[: k - 1], log_belief, noisy[:k], space
+                tally, q, secret, b, normals[: k - 1], log_belief, noisy[: k - 1], space
             )
         right_argmax += by_argmax == truth[q]
         right_map += by_map == truth[q]

@@ -26,8 +26,9 @@ class State:
 class Entry:
     """One release as the ledger keeps it.
 
-    For a contested query it holds the question (the votes, or real outputs) and the noisy vector, from which the
-    belief can be replayed. These never leave the ledger: only the label does.
+    For a contested query it holds the question (the votes, or real outputs) and the noisy coordinates that were
+    released, from which the noisy vector and the belief can be replayed. These never leave the ledger: only the
+    label does.
     """
 
     sequence: int

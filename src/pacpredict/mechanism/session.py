@@ -115,30 +115,32 @@ class Session:
         with self._lock:
             state = self._state
             charged = self.budget.charge([contested], state.spent_steps)[0]
-            noisy, belief = y[0].copy(), self.belief
+            released, belief, question, record = y[0].copy(), self.belief, None, None
             if contested:
                 noise = calibrate(y, belief, self.budget.step)
                 noisy = noise.draw(self._secret.reveal(), self._draw(noise.variances.size))
-                belief = belief.updated(noise.log_likelihood(noisy))
-            question, record = (y, noisy.copy()) if contested else (None, None)
+                released, belief = noise.vector(noisy), belief.updated(noise.log_likelihood(noisy))
+                question, record = y, noisy
             entry = Entry(state.sequence + 1, charged, None, question, record)
             self._commit([entry], int(contested), belief.log_probabilities)
-        return noisy
+        return released
 
     def _answer(self, votes: Votes) -> list[Release]:
         n_voted: list[int] = count_voted(votes, self.n_classes).tolist()
         with self._lock:
             before = self._state
             charged = self.budget.charge([k > 1 for k in n_voted], before.spent_steps)
-            kept = [k if k > 1 else 0 for k in n_voted]  # numbers of the noisy vector, per query
-            contested = len(kept) - kept.count(0)
-            noisy, log_belief = np.empty(sum(kept)), before.log_belief.copy()
-            normals = self._draw(noisy.size - contested)
+            sizes = [
+                k - 1 for k in n_voted
+            ]  # of the release: one noisy coordinate less than classes voted for
+            contested = len(sizes) - sizes.count(0)
+            noisy, log_belief = np.empty(sum(sizes)), before.log_belief.copy()
+            normals = self._draw(noisy.size)
             labels = answer_votes(
                 votes, self.n_classes, self._secret.reveal(), self.budget.step, normals, log_belief, noisy
             )[:, self._column].tolist()
             self._commit(
-                _entries(before.sequence, votes, kept, charged, labels, noisy), contested, log_belief
+                _entries(before.sequence, votes, sizes, charged, labels, noisy), contested, log_belief
             )
         first, step = before.sequence + 1, self.budget.step
         return [
@@ -198,15 +200,15 @@ def _settle_secret(
 
 
 def _entries(
-    sequence: int, votes: Votes, kept: list[int], charged: list[int], labels: list[int], noisy: FloatArray
+    sequence: int, votes: Votes, sizes: list[int], charged: list[int], labels: list[int], noisy: FloatArray
 ) -> list[Entry]:
     votes.setflags(write=False)
     noisy.setflags(write=False)
     entries, read = [], 0
-    for q, (k, steps, label) in enumerate(zip(kept, charged, labels, strict=True)):
-        question, record = (votes[q], noisy[read : read + k]) if k else (None, None)
+    for q, (size, steps, label) in enumerate(zip(sizes, charged, labels, strict=True)):
+        question, record = (votes[q], noisy[read : read + size]) if size else (None, None)
         entries.append(Entry(sequence + 1 + q, steps, label, question, record))
-        read += k
+        read += size
     return entries
 
 

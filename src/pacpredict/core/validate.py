@@ -73,6 +73,10 @@ def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> V
         raise InvalidVotes(
             f"votes must be integer class indices, got dtype {v.dtype}; encode the labels first"
         )
+    if n_classes > MOST_CLASSES:
+        raise InvalidVotes(f"there can be at most {MOST_CLASSES} classes, not {n_classes}")
+    if not v.dtype.isnative:
+        v = v.astype(v.dtype.newbyteorder("="))
     if v.view(_UNSIGNED[v.itemsize]).max() >= n_classes:
         low, high = int(v.min()), int(v.max())
         raise InvalidVotes(

@@ -21,7 +21,7 @@ def test_records_do_not_print_what_they_hold():
     """The question, the noisy vector and the belief are not in a record's text."""
     entry, state = label_entry(1), state_at(1)
     assert repr(entry) == "Entry(sequence=1, charged_steps=1, label=1)"
-    assert repr(state) == "State(sequence=1, contested=0, spent_steps=0)"
+    assert repr(state) == "State(sequence=1, contested=0, spent_steps=0, step=None)"
 
 
 def test_the_belief_of_a_state_is_frozen():

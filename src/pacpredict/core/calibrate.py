@@ -87,9 +87,11 @@ def calibrate(
     axes = _axes(centred, belief, method)
     coordinates = centred @ axes.T
     spread = _variances(coordinates, belief)
+    # However little the belief leaves to the models that differ, their share counts as the floor: that adds noise.
+    reach = np.abs(coordinates - coordinates[likeliest]).max(axis=0)
     kept = spread > 0
-    axes, coordinates, spread = axes[kept], coordinates[:, kept], spread[kept]
-    return Noise(y[likeliest] + mean, axes, coordinates, _noise_variances(spread, b))
+    spread = np.maximum(spread, kernel.MASS_FLOOR * reach**2)[kept]
+    return Noise(y[likeliest] + mean, axes[kept], coordinates[:, kept], _noise_variances(spread, b))
 
 
 def calibrate_votes(votes: npt.ArrayLike, n_classes: int, belief: Belief, step_budget: float) -> Noise:

@@ -43,7 +43,8 @@ def confidence(noise: Noise, votes: Votes, noisy: FloatArray, label: int) -> flo
 
 def _statistic(label: FloatArray, rival: FloatArray, observed: FloatArray, variances: FloatArray) -> float:
     direction = (label - rival) / variances
-    return float(direction @ (observed - rival) / math.sqrt(direction @ (label - rival)))
+    length = math.sqrt(direction @ (label - rival))
+    return float(direction @ (observed - rival) / length) if length else -math.inf  # nothing tells them apart
 
 
 def is_confident(statistic: float, alpha: float, *, n_rivals: int = 1) -> bool:

@@ -57,7 +57,7 @@ def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> V
     A copy, because the same votes must serve calibration, release and update, whatever the caller does meanwhile.
     """
     try:
-        v = np.asarray(votes)
+        v = np.array(votes, order="C")
     except ValueError as problem:
         raise InvalidVotes(f"votes must be a rectangular array of class indices ({problem})") from problem
     if v.ndim == 1:
@@ -83,7 +83,7 @@ def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> V
             f"votes must be class indices from 0 to {n_classes - 1}, found {low if low < 0 else high}; "
             "check n_classes and the label encoding"
         )
-    return np.array(v, dtype=np.int16, order="C")
+    return v.astype(np.int16, copy=False)
 
 
 def check_outputs(outputs: npt.ArrayLike, m: int | None = None) -> FloatArray:

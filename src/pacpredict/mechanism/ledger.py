@@ -17,6 +17,7 @@ class State:
     contested: int  # of which the models disagreed
     spent_steps: int
     log_belief: FloatArray = field(repr=False)
+    step: float | None = None  # nats that one charged step stands for, once a session has recorded it
 
     def __post_init__(self) -> None:
         self.log_belief.setflags(write=False)

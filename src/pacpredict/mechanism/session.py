@@ -13,7 +13,14 @@ from pacpredict.core.decode import Decoder, check_decoder
 from pacpredict.core.release import REPLAY, answer_votes, count_voted
 from pacpredict.core.scalars import check_model_count
 from pacpredict.core.validate import MOST_CLASSES, FloatArray, Votes, check_outputs, check_votes
-from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidVotes, LedgerConflict, LedgerError
+from pacpredict.exceptions import (
+    InvalidBelief,
+    InvalidBudget,
+    InvalidInput,
+    InvalidVotes,
+    LedgerConflict,
+    LedgerError,
+)
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.entropy import NormalSource, SystemEntropy
 from pacpredict.mechanism.guarantee import Guarantee
@@ -75,7 +82,7 @@ class Session:
         self._column = check_decoder(decode)
         self._ledger = MemoryLedger() if ledger is None else ledger
         recorded = self._ledger.load()
-        self._state = _first_state(recorded, snapshot, self.prior)
+        self._state = _first_state(recorded, snapshot, self.prior, budget)
         self._secret = _settle_secret(secret, self._state, self.prior, generator)
         self._normals: NormalSource = SystemEntropy() if generator is None else generator
         self._lock = threading.Lock()  # one deployment has one belief: releases are serial
@@ -162,21 +169,27 @@ class Session:
             before.contested + contested,
             before.spent_steps + sum(entry.charged_steps for entry in entries),
             log_belief,
+            self.budget.step,
         )
         self._ledger.commit(entries, after)
         self._state = after
 
 
-def _first_state(recorded: State | None, snapshot: State | None, prior: Belief) -> State:
+def _first_state(recorded: State | None, snapshot: State | None, prior: Belief, budget: Budget) -> State:
     """Choose the state to continue from, and refuse one that no session of this prior can have left."""
     if recorded is not None and snapshot is not None:
         raise LedgerConflict("the ledger has a state of its own: pass a snapshot or a used ledger, not both")
     state = recorded or snapshot
     if state is None:
-        return State(0, 0, 0, prior.log_probabilities.copy())
+        return State(0, 0, 0, prior.log_probabilities.copy(), budget.step)
     if state.log_belief.shape != prior.log_probabilities.shape:
         raise InvalidBelief(
             f"the state is about {state.log_belief.size} models, this session about {prior.n_models}"
+        )
+    if state.step not in (None, budget.step):
+        raise InvalidBudget(
+            f"the state was charged in steps of {state.step!r} nats; steps of {budget.step!r} would count what is "
+            "spent anew: continue with the old step budget"
         )
     Belief(state.log_belief)  # refuses what is no distribution
     if not (0 <= state.contested <= state.sequence and 0 <= state.spent_steps <= state.sequence):
@@ -225,10 +238,17 @@ def replay(entries: Iterable[Entry], n_classes: int, step_budget: float, prior: 
         contested += 1
         if entry.label is None:
             noise = calibrate(entry.question, Belief(log_belief), step_budget)
+            _check_size(entry, noise.variances.size)
             log_belief = (
                 Belief(log_belief).updated(noise.log_likelihood(entry.noisy)).log_probabilities.copy()
             )
         else:
             votes = check_votes(entry.question, n_classes, prior.n_models)
+            _check_size(entry, int(count_voted(votes, n_classes)[0]) - 1)
             answer_votes(votes, n_classes, REPLAY, step_budget, np.empty(0), log_belief, entry.noisy.copy())
-    return State(sequence, contested, spent, log_belief)
+    return State(sequence, contested, spent, log_belief, step_budget)
+
+
+def _check_size(entry: Entry, size: int) -> None:
+    if entry.noisy is None or entry.noisy.shape != (size,):
+        raise LedgerError(f"entry {entry.sequence} is damaged: its release does not have {size} numbers")

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from pacpredict.ensemble import tree_kernel
 from pacpredict.ensemble.pack_sklearn import pack_sklearn
 from pacpredict.ensemble.packed_trees import PackedTrees
+from pacpredict.ensemble.trees import TreeModel, pack
 from pacpredict.exceptions import InvalidInput, InvalidModel
 
 xgboost = pytest.importorskip("xgboost")
@@ -124,6 +125,19 @@ def test_xgboost_labels(case):
         assert_same_labels(packed, models, rows.astype(np.float32))
 
 
+def test_xgboost_trained_on_a_data_frame():
+    """The codes of a categorical column of pandas are the codes of a row."""
+    pandas = pytest.importorskip("pandas")
+    x, y = training_data(np.random.default_rng(4), 600, 3, category_counts=(8,))
+    frame = pandas.DataFrame(x[:, :4], columns=list("abcd"))
+    words = np.array(["kiwi", "fig", "apple", "pear", "plum", "date", "lime", "nut"])
+    frame["e"] = pandas.Categorical(words[x[:, 4].astype(int)])
+    model = xgboost.XGBClassifier(n_estimators=5, n_jobs=1, enable_categorical=True).fit(frame[::2], y[::2])
+    rows = np.column_stack([frame.iloc[:, :4], frame["e"].cat.codes])
+    votes = pack_xgboost([model.get_booster()]).votes(rows)
+    np.testing.assert_array_equal(votes[:, 0], model.predict(frame))
+
+
 def test_xgboost_margin_of_one_half():
     """The label changes where XGBoost's float32 probability passes 1/2, not where the margin passes 0."""
     x, y = training_data(np.random.default_rng(0))
@@ -162,6 +176,15 @@ def test_forest_labels(kind, case):
         models.append(kind(random_state=seed, **options).fit(x, y))
     packed = pack_sklearn(models)
     assert_same_labels(packed, models, probes(packed, x, rng, infinite=False))
+
+
+def test_means_are_compared_not_sums():
+    """A forest divides before it looks for the largest: two sums can have one mean, and then the first class wins."""
+    sums = 1.5 + np.spacing(1.5) * np.arange(60)[:, None] + [0, np.spacing(1.5)]
+    models = [TreeModel((), pair, np.arange(2), divisor=3.0) for pair in sums]
+    expected = np.argmax(sums / 3, axis=1)
+    assert set(expected) == {0, 1}
+    np.testing.assert_array_equal(PackedTrees(**pack(models, 1, single=True)).votes([0.0])[0], expected)
 
 
 BOOSTING_GRID = [

@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "No Python found; install Python 3.11 or newer, or say make PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "pacpredict needs Python 3.11 or newer; say make PYTHON=..."; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,xgboost]' --constraint constraints.txt
 	@touch $(STAMP)
 
 demo: env ## answer 1,000 queries privately and print what leaked
@@ -36,8 +36,9 @@ fast: env ## tests that take seconds each
 validity: env ## repeated experiments against the claims
 	$(BIN)/pytest -q -n auto -m validity
 
-bench: env ## speed beside Algorithm 1 as the paper writes it
+bench: env ## speed beside Algorithm 1 as the paper writes it, and beside each library's own predict
 	$(BIN)/python benchmarks/release.py
+	$(BIN)/python benchmarks/votes.py
 
 format: env ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix .

@@ -9,6 +9,7 @@ PacPredictError
 │   ├── InvalidBelief         a belief or prior that is not a distribution over the models
 │   ├── InvalidVotes          labels out of range, of the wrong type or shape, or none at all
 │   ├── InvalidOutputs        real outputs with NaN or infinity, or of the wrong shape
+│   ├── InvalidModel          a trained model that cannot be packed, or packed arrays that do not fit together
 │   └── InvalidPlan           not exactly two of the three quantities that a plan relates
 ├── BudgetExhausted           the release would pass the total budget; nothing was drawn or charged
 └── LedgerError               the ledger could not take the release; nothing was released
@@ -51,6 +52,10 @@ class InvalidVotes(InvalidInput):
 
 
 class InvalidOutputs(InvalidInput):
+    pass
+
+
+class InvalidModel(InvalidInput):
     pass
 
 

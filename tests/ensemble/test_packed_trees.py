@@ -1,6 +1,7 @@
 """Packed trees vote as the libraries that grew them predict, on every row."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -150,6 +151,27 @@ def test_xgboost_margin_of_one_half():
             np.testing.assert_array_equal(votes[:, 0], model.predict(x[:20]))
             labels.append(votes[0, 0])
     assert set(labels) == {0, 1}
+
+
+def with_base_score(booster, score):
+    document = json.loads(booster.save_raw("json"))
+    document["learner"]["learner_model_param"]["base_score"] = f"[{score}]"
+    other = xgboost.Booster({"nthread": 1})
+    other.load_model(bytearray(json.dumps(document).encode()))
+    return other
+
+
+def test_xgboost_sums_in_single_precision():
+    """Where a row is on the edge between two labels, the rounding of every addition decides."""
+    x, y = training_data(np.random.default_rng(6))
+    rows = x[:30]
+    model = fit_xgboost(x, y, n_estimators=40, max_depth=3, base_score=0.5)
+    even = (1 / (1 + np.exp(model.predict(rows, output_margin=True)))).astype(np.float32)
+    near = even.view(np.int32)[:, None] + np.arange(-3, 4, dtype=np.int32)
+    scores = np.unique(near.view(np.float32)).tolist()
+    boosters = [with_base_score(model.get_booster(), score) for score in scores]
+    expected = np.column_stack([booster.inplace_predict(rows) > 0.5 for booster in boosters])
+    np.testing.assert_array_equal(pack_xgboost(boosters).votes(rows), expected)
 
 
 FOREST_GRID = [

@@ -19,10 +19,10 @@ DECODERS: tuple[Decoder, ...] = ("argmax", "map")
 
 
 def check_decoder(decoder: str) -> int:
-    """Return the decoder's column in the tables of labels that the release kernels write."""
-    for column, name in enumerate(DECODERS):
+    """Return the decoder's row in the tables of labels that the release kernels write."""
+    for row, name in enumerate(DECODERS):
         if decoder == name:
-            return column
+            return row
     raise InvalidInput(f"decode must be one of {', '.join(DECODERS)}, got {decoder!r}")
 
 

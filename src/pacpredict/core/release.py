@@ -49,12 +49,12 @@ def answer_contested(
 def answer_all(
     tally: Tally, secret: int, b: float, normals: FloatArray, log_belief: FloatArray, noisy: FloatArray
 ) -> IntArray:
-    """Answer the queries of a tally in turn; returns labels (n_queries, 2), by argmax and by map.
+    """Answer the queries of a tally in turn; returns labels (2, n_queries), by argmax and by map.
 
     For each contested query `normals` holds n_voted - 1 numbers and `noisy` receives as many, one query after the
     other; a query on which all agree uses none and leaves the belief as it is.
     """
-    labels = np.empty((tally.n_voted.size, 2), dtype=np.int64)
+    labels = np.empty((2, tally.n_voted.size), dtype=np.int64)
     space = kernel.make_workspace(tally.n_voted.max(), log_belief.size)
     _answer_each(tally, secret, b, normals, log_belief, noisy, labels, space)
     return labels
@@ -75,10 +75,10 @@ def _answer_each(
     for q in range(tally.n_voted.size):
         k = tally.n_voted[q]
         if k == 1:
-            labels[q, 0] = labels[q, 1] = tally.classes[tally.class_start[q]]
+            labels[0, q] = labels[1, q] = tally.classes[tally.class_start[q]]
             continue
         mine, out = normals[used : used + k - 1], noisy[used : used + k - 1]
-        labels[q, 0], labels[q, 1] = answer_contested(tally, q, secret, b, mine, log_belief, out, space)
+        labels[0, q], labels[1, q] = answer_contested(tally, q, secret, b, mine, log_belief, out, space)
         used += k - 1
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from pacpredict.core.compiled import compiled
 from pacpredict.core.scalars import check_budget, check_leakage, check_model_count, check_prior
 from pacpredict.exceptions import InvalidBelief, InvalidOutputs, InvalidVotes
 
@@ -24,9 +25,6 @@ __all__ = [
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Votes = npt.NDArray[np.int16]  # short: a row of 128 votes is read in four cache lines
-
-# Seen as unsigned numbers, negative labels are very large ones: a single pass finds both.
-_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 # As many classes as a vote can name.
 MOST_CLASSES = int(np.iinfo(np.int16).max)
@@ -75,15 +73,30 @@ def check_votes(votes: npt.ArrayLike, n_classes: int, m: int | None = None) -> V
         )
     if n_classes > MOST_CLASSES:
         raise InvalidVotes(f"there can be at most {MOST_CLASSES} classes, not {n_classes}")
-    if not v.dtype.isnative:
-        v = v.astype(v.dtype.newbyteorder("="))
-    if v.view(_UNSIGNED[v.itemsize]).max() >= n_classes:
-        low, high = int(v.min()), int(v.max())
+    if v.dtype != np.int16:
+        _check_range(int(v.min()), int(v.max()), n_classes)
+        v = v.astype(np.int16)
+    elif not are_labels(v, n_classes):
+        _check_range(int(v.min()), int(v.max()), n_classes)
+    return v
+
+
+def _check_range(low: int, high: int, n_classes: int) -> None:
+    if low < 0 or high >= n_classes:
         raise InvalidVotes(
             f"votes must be class indices from 0 to {n_classes - 1}, found {low if low < 0 else high}; "
             "check n_classes and the label encoding"
         )
-    return v.astype(np.int16, copy=False)
+
+
+@compiled
+def are_labels(votes: Votes, n_classes: int) -> bool:
+    """Check the range of votes; several times as fast as NumPy for a single query."""
+    wrong = 0
+    for q in range(votes.shape[0]):
+        for i in range(votes.shape[1]):
+            wrong += (votes[q, i] < 0) | (votes[q, i] >= n_classes)
+    return wrong == 0
 
 
 def check_outputs(outputs: npt.ArrayLike, m: int | None = None) -> FloatArray:

@@ -52,24 +52,25 @@ class Budget:
         """Convert charged steps into nats, rounded up."""
         return float_up(steps * Fraction(self.step))
 
-    def charge(self, contested: Sequence[bool], spent: int) -> list[int]:
+    def charge(self, contested: Sequence[int], spent: int) -> list[int]:
         """Compute the steps that each of a batch of queries costs, or refuse the batch whole.
 
-        The decision depends on the votes and on what was spent, never on the secret.
+        `contested` is true where models differ. The decision depends on the votes and on what was spent, never on
+        the secret.
         """
-        charged, left, refused = [], self.total_steps - spent, False
+        adaptive, goes_on = self.charging == "adaptive", self.when_exhausted == "unanimous"
+        left = self.total_steps - spent
+        if left >= len(contested):  # whatever they cost, all of them fit
+            return [1 if differ or not adaptive else 0 for differ in contested]
+        charged, refused = [], False
         for differ in contested:
-            free = not differ and (self.charging == "adaptive" or (left <= 0 and self._goes_on))
-            refused |= left <= 0 and (differ or not self._goes_on)
+            free = not differ and (adaptive or (left <= 0 and goes_on))
+            refused |= left <= 0 and bool(differ or not goes_on)
             charged.append(0 if free else 1)
             left -= charged[-1]
         if refused:
             self._refuse(sum(charged), spent)
         return charged
-
-    @property
-    def _goes_on(self) -> bool:
-        return self.when_exhausted == "unanimous"
 
     def _refuse(self, wanted: int, spent: int) -> None:
         left = max(self.total_steps - spent, 0)

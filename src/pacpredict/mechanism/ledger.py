@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pacpredict.core.validate import FloatArray, Votes
 from pacpredict.exceptions import LedgerConflict
@@ -23,8 +23,7 @@ class State:
         self.log_belief.setflags(write=False)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One release as the ledger keeps it.
 
     For a contested query it holds the question (the votes, or real outputs) and the noisy coordinates that were
@@ -35,8 +34,11 @@ class Entry:
     sequence: int
     charged_steps: int
     label: int | None  # None for a release of real outputs
-    question: Votes | FloatArray | None = field(default=None, repr=False)
-    noisy: FloatArray | None = field(default=None, repr=False)
+    question: Votes | FloatArray | None = None
+    noisy: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        return f"Entry(sequence={self.sequence}, charged_steps={self.charged_steps}, label={self.label})"
 
 
 class Ledger(Protocol):
@@ -83,18 +85,18 @@ def _owned(entry: Entry) -> Entry:
     """Copy arrays that the caller could still change; those of a session are read-only."""
     question, noisy = entry.question, entry.noisy
     if question is not None and question.flags.writeable:
-        question = question.copy()
+        entry = entry._replace(question=question.copy())
     if noisy is not None and noisy.flags.writeable:
-        noisy = noisy.copy()
-    return Entry(entry.sequence, entry.charged_steps, entry.label, question, noisy)
+        entry = entry._replace(noisy=noisy.copy())
+    return entry
 
 
 def check_continues(here: int, entries: Sequence[Entry], state: State) -> None:
     """Refuse entries that do not follow entry number `here` without a gap."""
-    follows = all(entry.sequence == here + 1 + i for i, entry in enumerate(entries))
-    if not follows or state.sequence != here + len(entries):
+    numbers = [entry.sequence for entry in entries]
+    if state.sequence != here + len(numbers) or numbers != list(range(here + 1, state.sequence + 1)):
         raise LedgerConflict(
             f"the ledger holds {here} releases, but this session wanted to write "
-            f"{[entry.sequence for entry in entries] or 'none'} and end at {state.sequence}; "
+            f"{numbers or 'none'} and end at {state.sequence}; "
             "another session writes to the same ledger. Nothing was released: start from the ledger's state"
         )

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,7 @@ from pacpredict.mechanism.ledger import Entry, Ledger, MemoryLedger, State
 from pacpredict.mechanism.secret import Secret
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """An answer: the label, its number in the history and what it was charged, in nats."""
 
     sequence: int
@@ -79,7 +78,7 @@ class Session:
         check_model_count(self.prior.n_models)
         self.n_classes = int(n_classes)
         self.budget = budget
-        self._column = check_decoder(decode)
+        self._decoder = check_decoder(decode)
         self._ledger = MemoryLedger() if ledger is None else ledger
         recorded = self._ledger.load()
         self._state = _first_state(recorded, snapshot, self.prior, budget)
@@ -145,7 +144,7 @@ class Session:
             normals = self._draw(noisy.size)
             labels = answer_votes(
                 votes, self.n_classes, self._secret.reveal(), self.budget.step, normals, log_belief, noisy
-            )[:, self._column].tolist()
+            )[self._decoder].tolist()
             self._commit(
                 _entries(before.sequence, votes, sizes, charged, labels, noisy), contested, log_belief
             )
@@ -167,7 +166,7 @@ class Session:
         after = State(
             before.sequence + len(entries),
             before.contested + contested,
-            before.spent_steps + sum(entry.charged_steps for entry in entries),
+            before.spent_steps + sum([entry.charged_steps for entry in entries]),
             log_belief,
             self.budget.step,
         )

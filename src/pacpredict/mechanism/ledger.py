@@ -74,7 +74,7 @@ class MemoryLedger:
         with self._lock:
             here = self._state.sequence if self._state else state.sequence - len(entries)
             check_continues(here, entries, state)
-            self._entries.extend(_owned(entry) for entry in entries)
+            self._entries += [_owned(entry) for entry in entries]
             self._state = state
 
     def entries(self) -> Iterator[Entry]:

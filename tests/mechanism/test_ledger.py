@@ -1,6 +1,5 @@
 """The contract of ledgers, and its application to the one in memory."""
 
-import sys
 import threading
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from ledger_contract import LedgerContract, label_entry, state_at
 from pacpredict.exceptions import LedgerConflict
 from pacpredict.mechanism.ledger import MemoryLedger, check_continues
+from racing import race
 
 
 class TestMemoryLedger(LedgerContract):
@@ -53,15 +53,6 @@ def test_two_writers_at_once():
                 pass
             start.wait()
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=write, args=[t]) for t in range(n_threads)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
+    race(write, n_threads)
     assert (won.sum(axis=0) == 1).all()
     assert [entry.sequence for entry in ledger.entries()] == list(range(1, n_rounds + 1))

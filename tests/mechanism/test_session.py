@@ -4,7 +4,6 @@ import copy
 import math
 import pickle
 import re
-import sys
 import threading
 
 import mpmath
@@ -32,6 +31,7 @@ from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import Entry, MemoryLedger, State
 from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session, replay
+from racing import race
 
 M, CLASSES = 8, 4
 CONTESTED = [0, 1, 1, 2, 1, 1, 1, 3]
@@ -694,16 +694,7 @@ def test_threads_share_one_history():
         except Exception as problem:  # noqa: BLE001  # whatever a thread raises is for the main thread to see
             problems.append(problem)
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=ask, args=[t]) for t in range(n_threads)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
+    race(ask, n_threads)
     assert problems == []
     entries, state = list(ledger.entries()), session.snapshot()
     n_labels, n_vectors = n_threads * n_rounds * 3, n_threads * n_rounds // 5

@@ -1,6 +1,6 @@
-"""From a noisy vector to a label: post-processing, covered by the theorem at no further cost (theory.md, 2).
+"""From a noisy release to a label: post-processing, covered by the theorem at no further cost (theory.md, 2).
 
-`argmax` is the paper's decoder. `map` picks the most probable label given the noisy vector and the public
+`argmax` is the paper's decoder. `map` picks the most probable label given the release and the public
 belief. As the budget shrinks, its answer tends to the belief-weighted vote of all m models: a function of
 the pool, about which the theorem says nothing (docs/threat-model.md).
 """
@@ -51,7 +51,7 @@ def is_confident(statistic: float, alpha: float, *, n_rivals: int = 1) -> bool:
     """Decide whether a label passes the test of Proposition 5.1 at level alpha.
 
     With `n_rivals=1` this is the paper's test. Its proof treats the label as fixed, but the label is chosen
-    by looking at the noisy vector; with three or more voted classes a wrong label can pass more often than
+    by looking at the release; with three or more voted classes a wrong label can pass more often than
     alpha (docs/theory.md, 7, has a counterexample). Give the number of voted classes less one
     to divide alpha among the rivals, which holds always.
     """

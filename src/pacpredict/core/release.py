@@ -8,7 +8,7 @@ from pacpredict.core.compiled import compiled, compiled_allocating
 from pacpredict.core.tally import Tally, tally_votes
 from pacpredict.core.validate import FloatArray, IntArray, Votes
 
-# Passed as the secret to replay a history: the noisy vectors are then read instead of drawn.
+# Passed as the secret to replay a history: the noisy coordinates are then read instead of drawn.
 REPLAY = -1
 
 

@@ -9,7 +9,9 @@ PacPredictError
 │   ├── InvalidBelief         a belief or prior that is not a distribution over the models
 │   ├── InvalidVotes          labels out of range, of the wrong type or shape, or none at all
 │   ├── InvalidOutputs        real outputs with NaN or infinity, or of the wrong shape
-│   ├── InvalidModel          a trained model that cannot be packed, or packed arrays that do not fit together
+│   ├── InvalidModel          a trained model that cannot be packed, or stored parts of one that do not fit together
+│   ├── InvalidTable          training data that cannot be read or learned from
+│   ├── InvalidQuery          rows to be answered that do not fit the columns of the training data
 │   └── InvalidPlan           not exactly two of the three quantities that a plan relates
 ├── BudgetExhausted           the release would pass the total budget; nothing was drawn or charged
 └── LedgerError               the ledger could not take the release; nothing was released
@@ -56,6 +58,14 @@ class InvalidOutputs(InvalidInput):
 
 
 class InvalidModel(InvalidInput):
+    pass
+
+
+class InvalidTable(InvalidInput):
+    pass
+
+
+class InvalidQuery(InvalidInput):
     pass
 
 

@@ -1,10 +1,12 @@
 """What every ledger must do; a test of an implementation subclasses LedgerContract and gives the fixture `ledger`."""
 
+import threading
+
 import numpy as np
 import pytest
 
 from pacpredict.exceptions import LedgerConflict
-from pacpredict.mechanism.ledger import Entry, State
+from pacpredict.mechanism.ledger import Answer, Entry, State
 
 N_MODELS = 6
 
@@ -25,8 +27,17 @@ def vector_entry(sequence):
 
 
 def unanimous_entry(sequence):
-    """A query on which all models agree."""
-    return Entry(sequence, 0, 2)
+    """A query on which all models agree, charged like any other, so that the number says what was spent."""
+    return Entry(sequence, 1, 2)
+
+
+def asked_entry(sequence):
+    """A query with all that a request says about it."""
+    return label_entry(sequence)._replace(digest=digest_of(sequence), id=f"request-{sequence}", client="zoë")
+
+
+def digest_of(number):
+    return number.to_bytes(32, "big")
 
 
 KINDS = [label_entry, vector_entry, unanimous_entry]
@@ -37,7 +48,7 @@ def entries_from(sequence, n):
 
 
 def state_at(sequence):
-    return State(sequence, sequence // 2, sequence // 3, np.append(DELICATE[1:], sequence))
+    return State(sequence, sequence // 2, sequence, np.append(DELICATE[1:], sequence))
 
 
 def same_array(one, other):
@@ -48,11 +59,12 @@ def same_array(one, other):
 
 
 def same_entry(one, other):
-    return (one.sequence, one.charged_steps, one.label) == (
-        other.sequence,
-        other.charged_steps,
-        other.label,
-    ) and (same_array(one.question, other.question) and same_array(one.noisy, other.noisy))
+    return (
+        (one.sequence, one.charged_steps, one.label) == (other.sequence, other.charged_steps, other.label)
+        and (one.digest, one.id, one.client) == (other.digest, other.id, other.client)
+        and same_array(one.question, other.question)
+        and same_array(one.noisy, other.noisy)
+    )
 
 
 def same_state(one, other):
@@ -139,6 +151,25 @@ class LedgerContract:
         used.commit([], state_at(3))
         assert self.holds_three(used)
 
+    def test_the_state_changes_with_entries_only(self, used):
+        """Without a release there is nothing that another state could follow from."""
+        used.commit([], State(3, 0, 3, DELICATE.copy()))
+        assert self.holds_three(used)
+
+    def test_what_binds_a_state_comes_back(self, ledger):
+        """The step and the origin are kept with the state, to the last bit."""
+        ledger.commit([], State(0, 0, 0, DELICATE.copy(), 1 / 3, None, digest_of(7)))
+        state = ledger.load()
+        assert (state.step, state.deployment, state.origin) == (1 / 3, None, digest_of(7))
+
+    def test_load_returns_the_same_object(self, used):
+        """As long as nobody commits, a session recognises its state without comparing arrays."""
+        state = state_at(4)
+        used.commit([label_entry(4)], state)
+        with used.turn():
+            assert used.load() is state
+        assert used.load() is state
+
     @pytest.mark.parametrize(("numbers", "end"), BAD_COMMITS.values(), ids=BAD_COMMITS)
     def test_conflicts_change_nothing(self, used, numbers, end):
         """A commit that does not continue the ledger is refused whole; the right one still goes through."""
@@ -147,6 +178,13 @@ class LedgerContract:
         assert self.holds_three(used)
         used.commit(entries_from(4, 1), state_at(4))
         assert used.load().sequence == 4
+
+    @pytest.mark.parametrize("spent", [3, 5])
+    def test_spending_adds_up(self, used, spent):
+        """A state whose spending is not that of its entries is refused."""
+        with pytest.raises(LedgerConflict, match="charged steps"):
+            used.commit([label_entry(4)], State(4, 1, spent, DELICATE.copy()))
+        assert self.holds_three(used)
 
     def test_first_writer_wins(self, used):
         """Of two sessions that continue from the same state, the second is refused."""
@@ -182,7 +220,7 @@ class LedgerContract:
     def test_the_caller_keeps_no_handle_on_the_state(self, used):
         """The belief that was committed is the one that comes back."""
         log_belief = DELICATE.copy()
-        used.commit([], State(3, 1, 1, log_belief))
+        used.commit([label_entry(4)], State(4, 1, 4, log_belief))
         scribble(log_belief)
         assert same_array(used.load().log_belief, DELICATE)
 
@@ -200,3 +238,98 @@ class LedgerContract:
         used.commit(entries_from(4, 1), state_at(4))
         assert [entry.sequence for entry in reading][:2] == [2, 3]
         assert [entry.sequence for entry in used.entries()] == [1, 2, 3, 4]
+
+    def test_recall_finds_what_was_answered(self, used):
+        """A query is found by its digest, with the number and label of its answer; others are not."""
+        used.commit([asked_entry(4), asked_entry(5)], state_at(5))
+        wanted = [digest_of(number) for number in (5, 6, 4)]
+        assert used.recall(wanted) == {digest_of(4): Answer(4, 1), digest_of(5): Answer(5, 2)}
+        assert used.recall([]) == {}
+        assert same_entry(list(used.entries())[-1], asked_entry(5))
+
+    def test_recall_of_many(self, used):
+        """As many queries as a request may hold are looked up in one go."""
+        used.commit([asked_entry(i) for i in range(4, 1204)], state_at(1203))
+        found = used.recall([digest_of(i) for i in range(3000)])
+        assert found == {digest_of(i): Answer(i, i % 3) for i in range(4, 1204)}
+
+    def test_recall_within_a_turn(self, used):
+        """Whoever has the turn sees all that was committed."""
+        used.commit([asked_entry(4)], state_at(4))
+        with used.turn():
+            assert used.recall([digest_of(4)]) == {digest_of(4): Answer(4, 1)}
+
+    def test_a_query_is_answered_once(self, used):
+        """A second answer to the same query is refused whole, in another commit or in the same."""
+        used.commit([asked_entry(4)], state_at(4))
+        again = label_entry(5)._replace(digest=digest_of(4))
+        with pytest.raises(LedgerConflict):
+            used.commit([again], state_at(5))
+        twins = [label_entry(i)._replace(digest=digest_of(9)) for i in (5, 6)]
+        with pytest.raises(LedgerConflict):
+            used.commit(twins, state_at(6))
+        assert len(list(used.entries())) == used.load().sequence == 4
+        assert used.recall([digest_of(9)]) == {}
+
+    def test_request_ids_are_remembered(self, used):
+        """The digest of a request is found by its id, whether it came with entries or repeated old ones."""
+        used.commit([asked_entry(4)], state_at(4), {"request-4": digest_of(44)})
+        used.commit([], state_at(4), {"a": digest_of(1), "b": digest_of(2)})
+        with used.turn():
+            assert [used.request(name) for name in ("request-4", "a", "b", "c")] == [
+                *map(digest_of, (44, 1, 2)),
+                None,
+            ]
+        assert used.load().sequence == 4
+
+    def test_an_id_belongs_to_one_request(self, used):
+        """The same id for another request is refused whole; for the same request it changes nothing."""
+        used.commit([], state_at(3), {"a": digest_of(1)})
+        used.commit([], state_at(3), {"a": digest_of(1)})
+        with pytest.raises(LedgerConflict):
+            used.commit([label_entry(4)], state_at(4), {"a": digest_of(2)})
+        assert self.holds_three(used)
+        assert used.request("a") == digest_of(1)
+
+    def test_turns_exclude_each_other(self, used):
+        """While one thread has the turn another waits, so both continue the same history."""
+        order, inside = [], threading.Event()
+
+        def second():
+            inside.wait()
+            with used.turn():
+                order.append("second")
+                used.commit([label_entry(5)], state_at(used.load().sequence + 1))
+
+        thread = threading.Thread(target=second)
+        thread.start()
+        with used.turn():
+            inside.set()
+            thread.join(0.2)
+            used.commit([label_entry(4)], state_at(4))
+            order.append("first")
+        thread.join()
+        assert order == ["first", "second"]
+        assert [entry.sequence for entry in used.entries()] == [1, 2, 3, 4, 5]
+
+    def test_readers_do_not_wait_for_turns(self, used):
+        """Looking up and loading go on while another thread has the turn."""
+        found = []
+
+        def read():
+            found.extend([used.recall([digest_of(4)]), used.load().sequence, used.request("nobody")])
+
+        with used.turn():
+            thread = threading.Thread(target=read)
+            thread.start()
+            thread.join(10)
+            assert found == [{}, 3, None]
+
+    def test_turns_that_fail_leave_nothing(self, used):
+        """An exception in a turn changes nothing and does not keep the turn."""
+        with pytest.raises(RuntimeError, match="power cut"), used.turn():
+            raise RuntimeError("power cut")
+        assert self.holds_three(used)
+        with used.turn():
+            used.commit([label_entry(4)], state_at(4))
+        assert used.load().sequence == 4

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from pacpredict.mechanism.budget import Budget
     from pacpredict.mechanism.guarantee import Guarantee
     from pacpredict.mechanism.ledger import Entry, Ledger, MemoryLedger, State
+    from pacpredict.mechanism.replay import replay
+    from pacpredict.mechanism.request import Question, Release, Request
     from pacpredict.mechanism.secret import Secret
-    from pacpredict.mechanism.session import Release, Session, replay
+    from pacpredict.mechanism.session import Session
 
 __all__ = [
     "Belief",
@@ -38,7 +40,9 @@ __all__ = [
     "Noise",
     "PacPredictError",
     "Plan",
+    "Question",
     "Release",
+    "Request",
     "Secret",
     "Session",
     "Simulation",
@@ -68,7 +72,9 @@ _HOME = {
     "Noise": "core.calibrate",
     "PacPredictError": "exceptions",
     "Plan": "core.plan",
-    "Release": "mechanism.session",
+    "Question": "mechanism.request",
+    "Release": "mechanism.request",
+    "Request": "mechanism.request",
     "Secret": "mechanism.secret",
     "Session": "mechanism.session",
     "Simulation": "core.simulate",
@@ -82,7 +88,7 @@ _HOME = {
     "epsilon_for_success": "core.bounds",
     "plan": "core.plan",
     "queries_supported": "core.bounds",
-    "replay": "mechanism.session",
+    "replay": "mechanism.replay",
     "simulate": "core.simulate",
     "success_bound": "core.bounds",
     "success_for_epsilon": "core.bounds",

@@ -15,9 +15,14 @@ PacPredictError
 │   └── InvalidPlan           not exactly two of the three quantities that a plan relates
 ├── BudgetExhausted           the release would pass the total budget; nothing was drawn or charged
 └── LedgerError               the ledger could not take the release; nothing was released
-    └── LedgerConflict        the ledger is not where this session left it
+    ├── LedgerConflict        the ledger is not where this session left it
+    │   └── ForeignLedger     the ledger belongs to another deployment
+    ├── IdConflict            the id of this request was used for another request
+    ├── LedgerUnavailable     the ledger cannot be reached or written now; works again when the cause is gone
+    └── LedgerDamaged         what the ledger holds is not what was written to it
 
-Whatever is raised, nothing was charged and no state changed.
+Whatever is raised, no answer was given, nothing was charged and no state changed, with one exception: when a ledger
+becomes unavailable in the middle of a commit the release may be on record; asking again gives the recorded answer.
 """
 
 
@@ -87,4 +92,20 @@ class LedgerError(PacPredictError):
 
 
 class LedgerConflict(LedgerError):
+    pass
+
+
+class ForeignLedger(LedgerConflict):
+    pass
+
+
+class IdConflict(LedgerError):
+    pass
+
+
+class LedgerUnavailable(LedgerError):
+    pass
+
+
+class LedgerDamaged(LedgerError):
     pass

@@ -21,7 +21,7 @@ def test_records_do_not_print_what_they_hold():
     """The question, the noisy vector and the belief are not in a record's text."""
     entry, state = label_entry(1), state_at(1)
     assert repr(entry) == "Entry(sequence=1, charged_steps=1, label=1)"
-    assert repr(state) == "State(sequence=1, contested=0, spent_steps=0, step=None)"
+    assert repr(state) == "State(sequence=1, contested=0, spent_steps=1, step=None, deployment=None)"
 
 
 def test_the_belief_of_a_state_is_frozen():
@@ -33,7 +33,7 @@ def test_the_belief_of_a_state_is_frozen():
 @pytest.mark.parametrize("n", [1, 5])
 def test_check_continues_accepts_what_continues(n):
     """Numbers that follow, and an end that fits them, pass."""
-    check_continues(7, [label_entry(8 + i) for i in range(n)], state_at(7 + n))
+    check_continues(state_at(7), [label_entry(8 + i) for i in range(n)], state_at(7 + n))
 
 
 def test_two_writers_at_once():

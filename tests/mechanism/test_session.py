@@ -17,6 +17,7 @@ from pacpredict.core.belief import Belief
 from pacpredict.core.calibrate import calibrate_votes
 from pacpredict.exceptions import (
     BudgetExhausted,
+    ForeignLedger,
     InvalidBelief,
     InvalidBudget,
     InvalidInput,
@@ -28,9 +29,10 @@ from pacpredict.exceptions import (
     PacPredictError,
 )
 from pacpredict.mechanism.budget import Budget
-from pacpredict.mechanism.ledger import Entry, MemoryLedger, State
+from pacpredict.mechanism.ledger import NO_REQUESTS, Entry, MemoryLedger, State
+from pacpredict.mechanism.replay import replay
 from pacpredict.mechanism.secret import Secret
-from pacpredict.mechanism.session import Session, replay
+from pacpredict.mechanism.session import Session
 from racing import race
 
 M, CLASSES = 8, 4
@@ -420,10 +422,10 @@ class BrokenLedger(MemoryLedger):
 
     fails = None
 
-    def commit(self, entries, state):
+    def commit(self, entries, state, requests=NO_REQUESTS):
         if self.fails == "before":
             raise LedgerError("the disk is full")
-        super().commit(entries, state)
+        super().commit(entries, state, requests)
         if self.fails == "after":
             raise LedgerError("the connection was lost")
 
@@ -448,8 +450,8 @@ def test_no_answer_without_a_commit(method, argument):
 
 
 @pytest.mark.parametrize(("method", "argument"), REQUEST)
-def test_a_commit_that_seemed_to_fail_stops_the_session(method, argument):
-    """If the ledger committed although it raised, the next request conflicts: there are never two histories."""
+def test_a_commit_that_seemed_to_fail_is_continued(method, argument):
+    """If the ledger committed although it raised, the next request continues after it: there is one history."""
     ledger = BrokenLedger()
     session, _ = make(ledger=ledger)
     session.answer(CONTESTED)
@@ -459,11 +461,10 @@ def test_a_commit_that_seemed_to_fail_stops_the_session(method, argument):
     ledger.fails = None
     recorded = list(ledger.entries())
     for again, row in REQUEST:
-        with pytest.raises(LedgerConflict):
-            getattr(session, again)(row)
+        getattr(session, again)(row)
     assert all(map(same_entry, ledger.entries(), recorded))
-    continued = Session(CLASSES, PLENTY, M, secret=SECRET, ledger=ledger)
-    assert continued.answer(CONTESTED).sequence == len(recorded) + 1
+    assert [entry.sequence for entry in ledger.entries()] == list(range(1, len(recorded) + 5))
+    assert same_state(replay(ledger.entries(), CLASSES, PLENTY.step, Belief.uniform(M)), session.snapshot())
 
 
 class WatchedLedger(MemoryLedger):
@@ -475,10 +476,10 @@ class WatchedLedger(MemoryLedger):
         super().__init__()
         self.seen = []
 
-    def commit(self, entries, state):
+    def commit(self, entries, state, requests=NO_REQUESTS):
         if self.session is not None:
             self.seen.append((self.session.snapshot().sequence, state.sequence))
-        super().commit(entries, state)
+        super().commit(entries, state, requests)
 
 
 def test_durable_before_remembered():
@@ -509,14 +510,60 @@ def test_a_used_ledger_takes_no_snapshot():
     assert same_state(ledger.load(), before)
 
 
-def test_an_overtaken_session_conflicts():
-    """Of two sessions on one ledger, the one that comes second gets no answer."""
-    first, _, ledger = used_session()
-    second, _ = make(1, ledger=ledger)
-    first.answer(CONTESTED)
-    with pytest.raises(LedgerConflict):
-        second.answer(CONTESTED)
-    assert [entry.sequence for entry in ledger.entries()] == [1, 2, 3]
+def test_sessions_share_a_ledger():
+    """Two sessions on one ledger continue each other's history, and count its spending as one."""
+    first, _, ledger = used_session(budget=Budget(0.5, 2.0))
+    second, _ = make(1, Budget(0.5, 2.0), ledger=ledger)
+    for session in (first, second, second):
+        session.answer(CONTESTED)
+    assert same_state(first.snapshot(), second.snapshot())
+    with pytest.raises(BudgetExhausted):
+        first.answer(CONTESTED)
+    assert [entry.sequence for entry in ledger.entries()] == [1, 2, 3, 4, 5]
+    assert same_state(replay(ledger.entries(), CLASSES, 0.5, Belief.uniform(M)), first.snapshot())
+
+
+def test_a_shared_ledger_needs_its_secret():
+    """A second session that would draw a secret of its own is refused, also before the first release."""
+    ledger = MemoryLedger()
+    make(ledger=ledger)
+    with pytest.raises(InvalidInput, match="secret"):
+        make(ledger=ledger, secret=None)
+
+
+@pytest.mark.parametrize("older", [None, 1])
+def test_a_ledger_that_went_back_is_refused(older):
+    """A session does not continue from less than it knows to be on record."""
+    session, generator, ledger = used_session()
+    ledger._state = older and State(1, 1, 1, ledger.load().log_belief, PLENTY.step)
+    bits = copy.deepcopy(generator.bit_generator.state)
+    with pytest.raises(LedgerConflict, match="bring the latest one back"):
+        session.answer(CONTESTED)
+    assert generator.bit_generator.state == bits
+
+
+@pytest.mark.parametrize("mine", [None, "artifact-2"])
+@pytest.mark.parametrize("where", ["ledger", "snapshot"])
+def test_histories_of_another_deployment_are_refused(mine, where):
+    """A ledger or snapshot belongs to the artifact that it was begun with."""
+    ledger = MemoryLedger()
+    session, _ = make(ledger=ledger, deployment="artifact-1")
+    session.answer(CONTESTED)
+    source = {"ledger": ledger} if where == "ledger" else {"snapshot": session.snapshot()}
+    with pytest.raises(ForeignLedger, match="artifact-1"):
+        make(deployment=mine, **source)
+    assert make(deployment="artifact-1", **source)[0].answer(CONTESTED).sequence == 2
+
+
+def test_histories_keep_their_prior_and_classes():
+    """A belief that began elsewhere, or on other labels, would not replay and is refused."""
+    session, _, ledger = used_session()
+    other = Belief.from_probabilities([0.3] + [0.1] * 7)
+    for source in ({"ledger": ledger}, {"snapshot": session.snapshot()}):
+        with pytest.raises(InvalidBelief, match="another prior"):
+            make(prior=other, **source)
+        with pytest.raises(InvalidBelief, match="number of classes"):
+            Session(CLASSES + 1, PLENTY, M, secret=SECRET, **source)
 
 
 def test_a_history_keeps_its_step_budget():

@@ -1,9 +1,12 @@
 """Long histories: nothing drifts, overflows or loses its noise."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 from pacpredict import Budget, Secret, Session, State, calibrate_votes
+from pacpredict.mechanism.ledger import NO_REQUESTS
 from voting import contested_votes
 
 pytestmark = pytest.mark.validity
@@ -15,10 +18,13 @@ class Forgetful:
     def __init__(self):
         self.state, self.last = None, []
 
+    def turn(self):
+        return nullcontext()
+
     def load(self):
         return self.state
 
-    def commit(self, entries, state):
+    def commit(self, entries, state, requests=NO_REQUESTS):
         self.state, self.last = state, entries
 
     def entries(self):

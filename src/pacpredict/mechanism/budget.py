@@ -58,19 +58,32 @@ class Budget:
         `contested` is true where models differ. The decision depends on the votes and on what was spent, never on
         the secret.
         """
-        adaptive, goes_on = self.charging == "adaptive", self.when_exhausted == "unanimous"
-        left = self.total_steps - spent
-        if left >= len(contested):  # whatever they cost, all of them fit
+        if self.total_steps - spent >= len(contested):  # whatever they cost, all of them fit
+            adaptive = self.charging == "adaptive"
             return [1 if differ or not adaptive else 0 for differ in contested]
-        charged, refused = [], False
-        for differ in contested:
-            free = not differ and (adaptive or (left <= 0 and goes_on))
-            refused |= left <= 0 and bool(differ or not goes_on)
-            charged.append(0 if free else 1)
-            left -= charged[-1]
-        if refused:
+        charged, n_fitting = self._charge_each(contested, spent)
+        if n_fitting < len(charged):
             self._refuse(sum(charged), spent)
         return charged
+
+    def charge_first(self, contested: Sequence[int], spent: int) -> list[int]:
+        """Compute the steps that the first queries of a batch cost, as many of them as fit."""
+        charged, n_fitting = self._charge_each(contested, spent)
+        return charged[:n_fitting]
+
+    def _charge_each(self, contested: Sequence[int], spent: int) -> tuple[list[int], int]:
+        """Price all queries as if the total did not matter, and count those before the first that passes it."""
+        adaptive, goes_on = self.charging == "adaptive", self.when_exhausted == "unanimous"
+        left = self.total_steps - spent
+        charged: list[int] = []
+        n_fitting = len(contested)
+        for i, differ in enumerate(contested):
+            free = not differ and (adaptive or (left <= 0 and goes_on))
+            if left <= 0 and (differ or not goes_on):
+                n_fitting = min(n_fitting, i)
+            charged.append(0 if free else 1)
+            left -= charged[-1]
+        return charged, n_fitting
 
     def _refuse(self, wanted: int, spent: int) -> None:
         left = max(self.total_steps - spent, 0)

@@ -19,9 +19,9 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
-from pacpredict.ensemble.pack_sklearn import pack_sklearn
-from pacpredict.ensemble.pack_xgboost import pack_xgboost
-from pacpredict.ensemble.packed_trees import PackedTrees
+from pacpredict.ensemble.votes.pack_sklearn import pack_sklearn
+from pacpredict.ensemble.votes.pack_xgboost import pack_xgboost
+from pacpredict.ensemble.votes.packed_trees import PackedTrees
 
 ROWS = (1, 32, 1000)
 N_FEATURES, N_TREES = 14, 100

@@ -13,6 +13,9 @@ PacPredictError
 │   ├── InvalidTable          training data that cannot be read or learned from
 │   ├── InvalidQuery          rows to be answered that do not fit the columns of the training data
 │   └── InvalidPlan           not exactly two of the three quantities that a plan relates
+├── InvalidArtifact           a directory that is no artifact, or one whose files are damaged, missing or foreign
+│   └── UntrustedArtifact     its files can name code to run, and nobody has said that they may
+├── MissingExtra              a package that is not installed with pacpredict alone (also an ImportError)
 ├── BudgetExhausted           the release would pass the total budget; nothing was drawn or charged
 └── LedgerError               the ledger could not take the release; nothing was released
     ├── LedgerConflict        the ledger is not where this session left it
@@ -76,6 +79,21 @@ class InvalidQuery(InvalidInput):
 
 class InvalidPlan(InvalidInput):
     pass
+
+
+class InvalidArtifact(PacPredictError):
+    pass
+
+
+class UntrustedArtifact(InvalidArtifact):
+    pass
+
+
+class MissingExtra(PacPredictError, ImportError):
+    def __init__(self, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs a package that is not installed: pip install 'pacpredict[{extra}]'"
+        )
 
 
 class BudgetExhausted(PacPredictError):

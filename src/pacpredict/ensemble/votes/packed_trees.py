@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.validate import FloatArray, IntArray, Votes
-from pacpredict.ensemble import tree_kernel as kernel
+from pacpredict.ensemble.votes import tree_kernel as kernel
 from pacpredict.exceptions import InvalidInput, InvalidModel
 
 UIntArray = npt.NDArray[np.uint64]

@@ -12,15 +12,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from pacpredict.ensemble import tree_kernel
-from pacpredict.ensemble.pack_sklearn import pack_sklearn
-from pacpredict.ensemble.packed_trees import PackedTrees
-from pacpredict.ensemble.trees import TreeModel, pack
+from pacpredict.ensemble.votes import tree_kernel
+from pacpredict.ensemble.votes.pack_sklearn import pack_sklearn
+from pacpredict.ensemble.votes.packed_trees import PackedTrees
+from pacpredict.ensemble.votes.trees import TreeModel, pack
 from pacpredict.exceptions import InvalidInput, InvalidModel
 
 xgboost = pytest.importorskip("xgboost")
 
-from pacpredict.ensemble.pack_xgboost import pack_xgboost  # noqa: E402
+from pacpredict.ensemble.votes.pack_xgboost import pack_xgboost  # noqa: E402
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier, DecisionTreeClassifier)
 LARGEST_SINGLE = float(np.finfo(np.float32).max)

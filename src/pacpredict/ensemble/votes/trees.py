@@ -1,14 +1,14 @@
 """Trees in one common form, whatever library grew them, and how they become words of the kernel."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.validate import FloatArray, IntArray
-from pacpredict.ensemble import tree_kernel as kernel
+from pacpredict.ensemble.votes import tree_kernel as kernel
 from pacpredict.exceptions import InvalidModel
 
 BoolArray = npt.NDArray[np.bool_]
@@ -50,6 +50,10 @@ class TreeModel:
     labels: IntArray
     divisor: float = 1.0  # a mean is compared, not a sum: division can make two sums equal
     softmax: bool = False  # float32 probabilities are compared: they, too, can be equal where margins are not
+
+    def relabelled(self, labels: npt.ArrayLike) -> "TreeModel":
+        """Return the model with other label indices for its classes."""
+        return replace(self, labels=label_indices(labels, len(self.labels)))
 
 
 @dataclass(frozen=True)

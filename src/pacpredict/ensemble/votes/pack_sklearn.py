@@ -9,8 +9,8 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.tree import DecisionTreeClassifier
 
 from pacpredict.core.validate import FloatArray, IntArray
-from pacpredict.ensemble.packed_trees import PackedTrees
-from pacpredict.ensemble.trees import BoolArray, Tree, TreeModel, constant, label_indices, pack, the_one
+from pacpredict.ensemble.votes.packed_trees import PackedTrees
+from pacpredict.ensemble.votes.trees import BoolArray, Tree, TreeModel, constant, label_indices, pack, the_one
 from pacpredict.exceptions import InvalidModel
 
 _FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
@@ -41,15 +41,20 @@ def pack_sklearn(
     labels = [None] * len(given) if classes is None else list(classes)
     if len(labels) != len(given):
         raise InvalidModel(f"{len(given)} estimators need as many entries of classes, got {len(labels)}")
-    models = [_model(*pair) for pair in zip(given, labels, strict=True)]
+    models = [read_sklearn(*pair) for pair in zip(given, labels, strict=True)]
     fitted = [estimator for estimator in given if estimator is not None]
     n_features = the_one("number of features", [estimator.n_features_in_ for estimator in fitted])
-    # Forests round rows to float32 before they compare; gradient boosting does not.
-    single = the_one("precision", [isinstance(estimator, _AVERAGED) for estimator in fitted])
+    single = the_one("precision", [rounds_rows(estimator) for estimator in fitted])
     return PackedTrees(**pack(models, n_features, single=single))
 
 
-def _model(estimator: Any, given: npt.ArrayLike | None) -> TreeModel:
+def rounds_rows(estimator: Any) -> bool:
+    """Whether rows are rounded to float32 before they are compared: forests do, gradient boosting does not."""
+    return isinstance(estimator, _AVERAGED)
+
+
+def read_sklearn(estimator: Any, given: npt.ArrayLike | None) -> TreeModel:
+    """Return one fitted classifier as trees; see pack_sklearn."""
     own = (
         np.zeros(1, dtype=np.int64) if estimator is None else np.asarray(getattr(estimator, "classes_", None))
     )
@@ -60,7 +65,7 @@ def _model(estimator: Any, given: npt.ArrayLike | None) -> TreeModel:
         return constant(labels, np.float64)
     if isinstance(estimator, HistGradientBoostingClassifier):
         return _boosted(estimator, labels)
-    if isinstance(estimator, _AVERAGED):
+    if rounds_rows(estimator):
         return _averaged(estimator, labels)
     raise InvalidModel(f"{type(estimator).__name__} cannot be packed")
 

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from pacpredict.core.compiled import compiled
 from pacpredict.core.validate import IntArray
-from pacpredict.ensemble import ubjson
-from pacpredict.ensemble.packed_trees import PackedTrees
-from pacpredict.ensemble.trees import Tree, TreeModel, constant, label_indices, pack, the_one
+from pacpredict.ensemble.votes import ubjson
+from pacpredict.ensemble.votes.packed_trees import PackedTrees
+from pacpredict.ensemble.votes.trees import Tree, TreeModel, constant, label_indices, pack, the_one
 from pacpredict.exceptions import InvalidModel
 
 if TYPE_CHECKING:
@@ -44,19 +44,28 @@ def pack_xgboost(
     InvalidModel
         if a booster is of another kind, or does not fit its classes or the other boosters.
     """
-    documents = [
-        None if booster is None else ubjson.parse(bytes(booster.save_raw("ubj")))["learner"]
-        for booster in boosters
-    ]
-    labels = [None] * len(documents) if classes is None else list(classes)
-    if len(labels) != len(documents):
-        raise InvalidModel(f"{len(documents)} boosters need as many entries of classes, got {len(labels)}")
+    raw = [None if booster is None else bytes(booster.save_raw("ubj")) for booster in boosters]
+    labels = [None] * len(raw) if classes is None else list(classes)
+    if len(labels) != len(raw):
+        raise InvalidModel(f"{len(raw)} boosters need as many entries of classes, got {len(labels)}")
+    documents = [None if ubj is None else _document(ubj) for ubj in raw]
+    n_features = the_one("number of features", [_n_features(d) for d in documents if d is not None])
     models = [_model(*pair) for pair in zip(documents, labels, strict=True)]
-    n_features = the_one(
-        "number of features",
-        [int(d["learner_model_param"]["num_feature"]) for d in documents if d is not None],
-    )
     return PackedTrees(**pack(models, n_features, single=True))
+
+
+def read_xgboost(ubj: bytes, classes: npt.ArrayLike) -> TreeModel:
+    """Return one stored booster as trees; `classes` are the label indices that its own classes stand for."""
+    return _model(_document(ubj), classes)
+
+
+def _document(ubj: bytes) -> dict[str, Any]:
+    learner: dict[str, Any] = ubjson.parse(ubj)["learner"]
+    return learner
+
+
+def _n_features(learner: dict[str, Any]) -> int:
+    return int(learner["learner_model_param"]["num_feature"])
 
 
 def _model(learner: dict[str, Any] | None, given: npt.ArrayLike | None) -> TreeModel:

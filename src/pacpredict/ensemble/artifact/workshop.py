@@ -1,0 +1,197 @@
+"""Where an artifact is made: a directory beside it, which becomes the artifact in one rename when all is done.
+
+A fit that was killed leaves `NAME.partial` with the models that were finished; the same fit goes on from there.
+"""
+
+import fcntl
+import hashlib
+import json
+import platform
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pacpredict.ensemble import arrays as npz
+from pacpredict.ensemble.artifact.artifact import (
+    CHANGING,
+    FORMAT,
+    MANIFEST,
+    PARTIAL_SUFFIX,
+    SECRET,
+    SUBSETS,
+    VERSION,
+    VOTES,
+    files_below,
+    model_name,
+    record_name,
+)
+from pacpredict.ensemble.artifact.files import (
+    PRIVATE,
+    as_json,
+    read_json,
+    sha256_of,
+    sync_directory,
+    write_whole,
+)
+from pacpredict.ensemble.learners.learner import Learner, Voter
+from pacpredict.ensemble.pool import Pool
+from pacpredict.ensemble.recipe import Recipe
+from pacpredict.ensemble.subsets import Subsets
+from pacpredict.ensemble.train import Fitted
+from pacpredict.exceptions import InvalidArtifact
+from pacpredict.mechanism.secret import Secret
+
+_TOOLS = _PLAN, _LOCK = "plan.json", "lock"  # that do not stay
+_LIBRARIES = ("pacpredict", "numpy", "scikit-learn", "xgboost", "skops")
+
+
+class Workshop:
+    """An artifact in the making; use it in a `with`, which keeps other fits out."""
+
+    def __init__(self, path: str | Path, pool: Pool, learner: Learner, recipe: Recipe) -> None:
+        self.path = Path(path)
+        self.partial = self.path.with_name(self.path.name + PARTIAL_SUFFIX)
+        self.pool, self.learner, self.recipe = pool, learner, recipe
+
+    @contextmanager
+    def open(self) -> Iterator["Workshop"]:
+        if self.path.exists():
+            raise InvalidArtifact(f"{self.path} exists already: choose another name, or remove it")
+        (self.partial / "models").mkdir(parents=True, exist_ok=True)
+        with (self.partial / _LOCK).open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as problem:
+                raise InvalidArtifact(
+                    f"another fit is writing {self.partial}: wait for it to end"
+                ) from problem
+            self._settle_plan()
+            yield self
+
+    def done(self) -> set[int]:
+        """Return which models are on disk, whole."""
+        return {i for i in range(self.recipe.n_models) if self._is_whole(i)}
+
+    def put(self, i: int, fitted: Fitted) -> None:
+        """Keep a model: its file first, then the record that makes it count."""
+        name, digest = None, None
+        if fitted.model is not None:
+            name, data = model_name(i, self.learner.suffix), self.learner.dump(fitted.model)
+            write_whole(self.partial / name, data)
+            digest = hashlib.sha256(data).hexdigest()
+        record = {
+            "file": name,
+            "sha256": digest,
+            "classes": fitted.classes.tolist(),
+            "notes": fitted.notes,
+            "cpu_seconds": fitted.cpu_seconds,
+        }
+        write_whole(self.partial / record_name(i), as_json(record))
+
+    def publish(
+        self,
+        voter: Voter,
+        subsets: Subsets,
+        secret: Secret,
+        source: Mapping[str, Any] | None,
+        before: Callable[[Path, str], None],
+    ) -> None:
+        """Write what is missing and give the artifact its name.
+
+        `before` gets the directory and the deployment's identity just before that, to put a ledger into it.
+        """
+        home = self.partial
+        if packed := voter.arrays():
+            write_whole(home / VOTES, npz.to_bytes(packed))
+        stream = BytesIO()
+        np.save(stream, subsets.packed, allow_pickle=False)
+        write_whole(home / SUBSETS, stream.getvalue())
+        write_whole(home / SECRET, _secret_bytes(secret), PRIVATE)
+        for name in CHANGING:  # of an attempt that was killed here: nothing was answered from it
+            (home / name).unlink(missing_ok=True)
+        manifest = as_json(self._manifest(source))
+        before(home, hashlib.sha256(manifest).hexdigest())
+        write_whole(home / MANIFEST, manifest)
+        for name in _TOOLS:
+            (home / name).unlink()
+        home.rename(self.path)
+        sync_directory(self.path.parent)
+
+    def _manifest(self, source: Mapping[str, Any] | None) -> dict[str, Any]:
+        home = self.partial
+        files = {
+            name: {"bytes": (home / name).stat().st_size, "sha256": sha256_of(home / name)}
+            for name in files_below(home)
+            if name not in _TOOLS
+        }
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "source": source,
+            **self._plan(),
+            "files": files,
+        }
+
+    def _plan(self) -> dict[str, Any]:
+        """Describe what is made: the same plan makes the same models."""
+        return {
+            "recipe": self.recipe.to_json(),
+            "learner": self.learner.config(),
+            "schema": self.pool.schema.to_json(),
+            "classes": self.pool.classes.to_json(),
+            "n_records": len(self.pool),
+            "records_sha256": self.pool.digest(),
+            "versions": library_versions(),
+        }
+
+    def _settle_plan(self) -> None:
+        """Go on only with the fit that was begun here."""
+        plan = as_json(self._plan())
+        if begun := begun_plan(self.path):
+            differing = [name for name, value in json.loads(plan).items() if begun.get(name) != value]
+            if differing:
+                raise InvalidArtifact(
+                    f"{self.partial} was begun with another {', '.join(differing)}: run that fit again to finish it, "
+                    "or remove the directory to begin anew"
+                )
+        write_whole(self.partial / _PLAN, plan)
+
+    def _is_whole(self, i: int) -> bool:
+        with suppress(FileNotFoundError, InvalidArtifact, KeyError):
+            record = read_json(self.partial / record_name(i))
+            return record["file"] is None or sha256_of(self.partial / record["file"]) == record["sha256"]
+        return False
+
+
+def begun_plan(path: str | Path) -> dict[str, Any] | None:
+    """Return the plan of a fit to this path that was interrupted; the manifest holds it too, once it is written."""
+    home = Path(path)
+    for name in (_PLAN, MANIFEST):
+        if (found := home.with_name(home.name + PARTIAL_SUFFIX) / name).exists():
+            return read_json(found)
+    return None
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions that can make a difference to a model."""
+    versions = {"python": platform.python_version()}
+    for library in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            versions[library] = version(library)
+    return versions
+
+
+def _secret_bytes(secret: Secret) -> bytes:
+    """Return the secret's file: of one length whatever it is, and with a random part.
+
+    The manifest lists the SHA-256 of this file; without the random part, trying all models would find the secret.
+    """
+    return as_json({"model": f"{secret.reveal():06d}", "salt": secrets.token_hex(32)})

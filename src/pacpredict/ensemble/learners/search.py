@@ -1,0 +1,124 @@
+"""The paper's search for XGBoost's settings, by five-fold cross-validation on the subset alone (appendix D).
+
+The chosen settings are part of the model: they are a function of the subset, so each of the m models searches on its
+own subset, and nothing is learned from records outside of it.
+
+The grid has 1,458 settings. Numbers of trees need no fits of their own: the first 50 trees of a model with 200 are the
+model with 50. What is left, 486 settings, is searched in full, or by successive halving (Jamieson and Talwalkar, 2016):
+a random sample of settings is tried on one fold, the better ones on more folds, and the last two on all five.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from pacpredict.core.validate import FloatArray, IntArray
+
+Tune = Literal["none", "halving", "full"]
+TUNES: tuple[Tune, ...] = ("none", "halving", "full")
+
+GRID: dict[str, tuple[float, ...]] = {
+    "max_depth": (3, 4, 5),
+    "learning_rate": (0.01, 0.05, 0.1),
+    "subsample": (0.6, 0.8, 1.0),
+    "colsample_bytree": (0.8, 1.0),
+    "min_child_weight": (1, 5, 10),
+    "gamma": (0, 0.1, 0.2),
+}
+TREES = (50, 100, 200)
+N_FOLDS = 5
+# (settings that enter, folds they have been tried on by the end): 16 + 5 * 2 + 2 * 2 = 30 fits in place of 2,430.
+RUNGS = ((16, 1), (5, 3), (2, 5))
+
+# Of a setting on a fold: how many records each number of trees gets right.
+Score = Callable[[int, int], IntArray]
+
+
+def settings() -> list[dict[str, float]]:
+    """Return the grid without the numbers of trees."""
+    return [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
+
+
+def search(
+    features: FloatArray, labels: IntArray, types: list[str], fixed: Mapping[str, Any], seed: int, tune: Tune
+) -> dict[str, Any]:
+    """Return the setting, n_estimators included, that is right most often on the folds; the first among equals."""
+    grid = settings()
+    score = _memory(_scorer(features, labels, types, grid, fixed, seed))
+    best = _full(score, len(grid)) if tune == "full" else _halving(score, len(grid), seed)
+    right = _total(score, best, N_FOLDS)
+    return {**grid[best], "n_estimators": TREES[int(np.argmax(right))]}
+
+
+def _full(score: Score, n_settings: int) -> int:
+    return max(range(n_settings), key=lambda setting: _total(score, setting, N_FOLDS).max())
+
+
+def _halving(score: Score, n_settings: int, seed: int) -> int:
+    alive = np.random.default_rng(seed).permutation(n_settings)[: RUNGS[0][0]].tolist()
+    for (_, n_folds), n_survivors in zip(RUNGS, [*(n for n, _ in RUNGS[1:]), 1], strict=True):
+        totals = {setting: _total(score, setting, n_folds).max() for setting in alive}
+        alive = sorted(alive, key=lambda setting: -totals[setting])[:n_survivors]
+    return int(alive[0])
+
+
+def _total(score: Score, setting: int, n_folds: int) -> IntArray:
+    return np.asarray(np.sum([score(setting, fold) for fold in range(n_folds)], axis=0), np.int64)
+
+
+def _memory(score: Score) -> Score:
+    known: dict[tuple[int, int], IntArray] = {}
+
+    def remembered(setting: int, fold: int) -> IntArray:
+        if (setting, fold) not in known:
+            known[setting, fold] = score(setting, fold)
+        return known[setting, fold]
+
+    return remembered
+
+
+def _scorer(
+    features: FloatArray,
+    labels: IntArray,
+    types: list[str],
+    grid: list[dict[str, float]],
+    fixed: Mapping[str, Any],
+    seed: int,
+) -> Score:
+    """Keep each fold as XGBoost's binned matrix: it is built once and serves every setting."""
+    import xgboost  # noqa: PLC0415  # an extra
+
+    n_classes = int(labels.max()) + 1
+    goal: dict[str, Any] = {"objective": "binary:logistic"}
+    if n_classes > 2:
+        goal = {"objective": "multi:softprob", "num_class": n_classes}
+    common = {**fixed, **goal, "tree_method": "hist", "nthread": 1, "seed": seed}
+    common.pop("n_estimators", None)
+    options = {"feature_types": types, "enable_categorical": True, "nthread": 1}
+    folds = []
+    for train, held_out in _folds(labels, seed):
+        trained_on = xgboost.QuantileDMatrix(features[train], labels[train], **options)
+        tried_on = xgboost.QuantileDMatrix(features[held_out], ref=trained_on, **options)
+        folds.append((trained_on, tried_on, labels[held_out]))
+
+    def score(setting: int, fold: int) -> IntArray:
+        trained_on, tried_on, truth = folds[fold]
+        booster = xgboost.train({**common, **grid[setting]}, trained_on, max(TREES))
+        answers = [_decide(booster.predict(tried_on, iteration_range=(0, n))) for n in TREES]
+        return np.array([(answer == truth).sum() for answer in answers], np.int64)
+
+    return score
+
+
+def _folds(labels: IntArray, seed: int) -> list[tuple[IntArray, IntArray]]:
+    """Split by class, so that each fold trains on all of them, unless a class is too rare for that."""
+    kind = StratifiedKFold if np.bincount(labels).min() >= N_FOLDS else KFold
+    return list(kind(N_FOLDS, shuffle=True, random_state=seed).split(labels[:, None], labels))
+
+
+def _decide(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+    return np.asarray(scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.5, np.int64)

@@ -1,0 +1,82 @@
+"""Training: one model per subset, one thread per model, many models at a time."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed, parallel_config
+from threadpoolctl import threadpool_limits
+
+from pacpredict.core.validate import IntArray
+from pacpredict.ensemble.learners.learner import Learner, Prepared, Trained, subset_of
+from pacpredict.ensemble.pool import Pool
+from pacpredict.ensemble.schema import Schema
+from pacpredict.ensemble.subsets import Subsets
+
+
+class Fitted(NamedTuple):
+    """One model and the label indices that its classes stand for; no model if its subset has one class only."""
+
+    model: Any
+    classes: IntArray
+    notes: dict[str, Any]
+    cpu_seconds: float
+
+
+def train(
+    learner: Learner,
+    pool: Pool,
+    subsets: Subsets,
+    seed: int,
+    wanted: Iterable[int],
+    *,
+    n_jobs: int | None = None,
+    backend: str | None = None,
+) -> Iterator[tuple[int, Fitted]]:
+    """Yield the wanted models as they are finished, in any order.
+
+    Each depends on its subset and its own seed alone: neither their order nor the number of jobs changes a model.
+
+    Parameters
+    ----------
+    n_jobs
+        models trained at a time; None is joblib's default, which a `joblib.parallel_config` around the call sets.
+    backend
+        any backend that joblib knows: "loky" (processes, the default), "threading", or one that a cluster engine
+        registered.
+    """
+    prepared = learner.prepare(pool.schema, pool.rows)
+    seeds = seeds_of(seed, subsets.n_models)
+    jobs = (
+        delayed(_train_one)(i, learner, prepared, pool.labels, subsets.indices(i), pool.schema, seeds[i])
+        for i in wanted
+    )
+    # A backend of None here would hide one that the caller has configured around this call.
+    with parallel_config(**({} if backend is None else {"backend": backend})):
+        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+
+
+def seeds_of(seed: int, n_models: int) -> list[int]:
+    """Return the seed of each model, 31 bits as XGBoost and scikit-learn take them."""
+    return [int(s) for s in np.random.SeedSequence(seed).generate_state(n_models) >> np.uint32(1)]
+
+
+def _train_one(
+    i: int,
+    learner: Learner,
+    prepared: Prepared,
+    labels: IntArray,
+    records: npt.NDArray[np.int64],
+    schema: Schema,
+    seed: int,
+) -> tuple[int, Fitted]:
+    started = time.process_time()
+    classes, own = np.unique(labels[records], return_inverse=True)
+    trained = Trained(None, {})
+    if len(classes) > 1:
+        with threadpool_limits(1):
+            trained = learner.fit(subset_of(prepared, records), own.astype(np.int64), schema, seed)
+    seconds = round(time.process_time() - started, 3)
+    return i, Fitted(trained.model, classes.astype(np.int64), dict(trained.notes), seconds)

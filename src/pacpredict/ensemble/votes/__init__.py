@@ -1,0 +1,1 @@
+"""All models at once: packed trees, stacked linear models."""

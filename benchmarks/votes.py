@@ -1,7 +1,8 @@
 """How fast all models of an ensemble vote, beside a loop over the models' own predict.
 
-128 classifiers of 100 trees on 14 features, binary; both answer the same rows in one run and one thread. Timings are
-the best of several rounds that alternate between the two, and the votes are compared before anything is timed.
+128 classifiers on 14 features, binary: 100 trees each, or logistic regression. Both sides answer the same rows in one
+run and one thread. Timings are the best of several rounds that alternate between the two, and the votes are compared
+before anything is timed.
 
     python benchmarks/votes.py            a table
     python benchmarks/votes.py --json     an object with `cases`
@@ -17,11 +18,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from pacpredict.ensemble.learners.learner import Voter
+from pacpredict.ensemble.votes.expansion import Expansion
 from pacpredict.ensemble.votes.pack_sklearn import pack_sklearn
 from pacpredict.ensemble.votes.pack_xgboost import pack_xgboost
-from pacpredict.ensemble.votes.packed_trees import PackedTrees
+from pacpredict.ensemble.votes.stacked_linear import StackedLinear, read_linear
 
 ROWS = (1, 32, 1000)
 N_FEATURES, N_TREES = 14, 100
@@ -35,14 +39,20 @@ def xgboost_classifier() -> Any:
     return XGBClassifier(n_estimators=N_TREES, max_depth=6, n_jobs=1)
 
 
-def pack_classifiers(models: Sequence[Any]) -> PackedTrees:
+def pack_classifiers(models: Sequence[Any]) -> Voter:
     return pack_xgboost([model.get_booster() for model in models])
 
 
-LEARNERS: dict[str, tuple[Callable[[], Any], Callable[[Sequence[Any]], PackedTrees]]] = {
+def stack_classifiers(models: Sequence[Any]) -> Voter:
+    both = [np.arange(2)] * len(models)
+    return StackedLinear.of([read_linear(model) for model in models], both, 2, [0] * N_FEATURES)
+
+
+LEARNERS: dict[str, tuple[Callable[[], Any], Callable[[Sequence[Any]], Voter]]] = {
     "xgboost": (xgboost_classifier, pack_classifiers),
     "random-forest": (lambda: RandomForestClassifier(N_TREES, max_depth=12), pack_sklearn),
     "hist-gradient-boosting": (lambda: HistGradientBoostingClassifier(max_iter=N_TREES), pack_sklearn),
+    "logistic": (lambda: LogisticRegression(max_iter=1000), stack_classifiers),
 }
 
 
@@ -66,17 +76,20 @@ def microseconds(job: Callable[[], object], rounds: int) -> float:
 
 def measure(learner: str, n_models: int, rounds: int) -> list[dict[str, object]]:
     x, y = make_classification(5_000, N_FEATURES, n_informative=8, flip_y=0.1, random_state=0)
-    models = train(learner, n_models, x, y)
+    # Linear models are trained on what they are asked about: numbers and flags of missing ones. The loop gets rows that
+    # are expanded already; the stack expands them itself.
+    seen = Expansion([0] * N_FEATURES)(x) if learner == "logistic" else x
+    models = train(learner, n_models, seen, y)
     packed = LEARNERS[learner][1](models)
     cases: list[dict[str, object]] = []
     for n_rows in ROWS:
-        rows = x[:n_rows]
-        loop = np.column_stack([model.predict(rows) for model in models])
+        rows, ready = x[:n_rows], seen[:n_rows]
+        loop = np.column_stack([model.predict(ready) for model in models])
         if not np.array_equal(loop, packed.votes(rows)):
             raise SystemExit(f"{learner}: the votes differ from the loop's")
         slow, fast = [], []
         for _ in range(rounds):
-            slow.append(microseconds(lambda rows=rows: [model.predict(rows) for model in models], 1))  # type: ignore[misc]
+            slow.append(microseconds(lambda ready=ready: [model.predict(ready) for model in models], 1))  # type: ignore[misc]
             fast.append(microseconds(lambda rows=rows: packed.votes(rows), max(1, 200 // n_rows)))  # type: ignore[misc]
         ratio = round(min(slow) / min(fast), 1)
         times = {"loop_us": round(min(slow)), "ours_us": round(min(fast)), "ratio": ratio}

@@ -14,7 +14,7 @@ from pacpredict.ensemble.arrays import Arrays
 from pacpredict.ensemble.learners.learner import Trained, chosen_params, seeded, single_thread
 from pacpredict.ensemble.schema import Rows, Schema
 from pacpredict.ensemble.votes.expansion import Expansion
-from pacpredict.ensemble.votes.stacked_linear import LinearModel, StackedLinear
+from pacpredict.ensemble.votes.stacked_linear import LinearModel, StackedLinear, read_linear
 from pacpredict.exceptions import InvalidModel
 
 # All of them answer with the class of the highest decision function.
@@ -57,7 +57,7 @@ class LinearLearner:
         every = model.get_params()
         model.set_params(**single_thread(every), **seeded(every, seed))
         model.fit(scale.apply(expansion(prepared)), labels)
-        return Trained(scale.fold(*_per_class(model)), dict(self.params))
+        return Trained(scale.fold(read_linear(model)), dict(self.params))
 
     def dump(self, model: LinearModel) -> bytes:
         return npz.to_bytes(model._asdict())
@@ -105,22 +105,11 @@ class _Scale:
         expanded[:, :n] = (expanded[:, :n] - self.mean) * known / self.deviation
         return expanded
 
-    def fold(self, weights: FloatArray, biases: FloatArray) -> LinearModel:
+    def fold(self, model: LinearModel) -> LinearModel:
         """Move it into the weights: w (x - mean) (1 - missing) / deviation is linear in x and missing."""
         n = len(self.mean)
-        folded = weights.copy()
+        folded = model.weights.copy()
         folded[:, :n] /= self.deviation
         shift = folded[:, :n] * self.mean
         folded[:, n : 2 * n] += shift
-        return LinearModel(folded, biases - shift.sum(axis=1))
-
-
-def _per_class(model: Any) -> tuple[FloatArray, FloatArray]:
-    """Return weights and biases with a row for each class; of two classes scikit-learn keeps the second's only."""
-    weights, biases = (
-        np.atleast_2d(model.coef_),
-        np.broadcast_to(model.intercept_, len(np.atleast_2d(model.coef_))),
-    )
-    if len(weights) == 1:
-        weights, biases = np.vstack([np.zeros_like(weights), weights]), np.append(0.0, biases)
-    return weights.astype(np.float64), biases.astype(np.float64)
+        return LinearModel(folded, model.biases - shift.sum(axis=1))

@@ -19,6 +19,15 @@ class LinearModel(NamedTuple):
     biases: FloatArray  # (n_classes,)
 
 
+def read_linear(estimator: Any) -> LinearModel:
+    """Return a fitted linear classifier of scikit-learn; of two classes it keeps the second's weights only."""
+    weights = np.atleast_2d(np.asarray(estimator.coef_, np.float64))
+    biases = np.broadcast_to(np.asarray(estimator.intercept_, np.float64), len(weights))
+    if len(weights) == 1:
+        return LinearModel(np.vstack([np.zeros_like(weights), weights]), np.append(0.0, biases))
+    return LinearModel(weights, biases)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class StackedLinear:
     """m models side by side. Of two classes only the difference counts: one column per model instead of two."""

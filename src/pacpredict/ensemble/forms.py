@@ -110,9 +110,11 @@ def _plain(series: Any) -> Values:
 
 def without_mask(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a plain array, with None for what a masked array hides."""
+    plain = np.asarray(values)
     if isinstance(values, np.ma.MaskedArray):
-        return np.asarray(np.ma.filled(values.astype(object), None))
-    return np.asarray(values)
+        plain = plain.astype(object)
+        plain[np.ma.getmaskarray(values)] = None
+    return plain
 
 
 def _is_pandas(value: Any, class_name: str) -> bool:

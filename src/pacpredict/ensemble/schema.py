@@ -110,7 +110,7 @@ class Schema:
         InvalidQuery
             that names the column, the row and the value, whatever the table holds.
         """
-        if self._is_all_numbers and isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
+        if self._is_all_numbers and type(table) is np.ndarray and table.dtype.kind in "biuf":
             return self._rows_of_matrix(table)
         if isinstance(table, Mapping):
             return self.rows_from_columns(table)
@@ -188,28 +188,10 @@ class Schema:
 
         Numbers are float64, also those that were integers. Booleans are nullable if a value can be missing.
         """
-        import pandas as pd  # noqa: PLC0415  # servers of named learners never need frames
+        from pacpredict.ensemble.frames import build_frame  # noqa: PLC0415  # pandas, which most servers never need
 
-        text = pd.Series(["text"]).dtype  # str, or object before pandas 3
-        columns: dict[int, Any] = {}
-        for j, column in enumerate(self.columns):
-            numbers = rows.numbers[:, j]
-            if column.kind == "number":
-                columns[j] = numbers
-            elif column.kind == "boolean":
-                is_nullable = column.has_missing or self.unknown == "missing"
-                columns[j] = pd.array(column.decode(numbers), dtype="boolean" if is_nullable else "bool")
-            elif column.is_declared:
-                codes = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
-                columns[j] = pd.Categorical.from_codes(codes, categories=list(column.categories))
-            elif column.kind == "category":
-                columns[j] = pd.Series(column.decode(numbers), dtype=text)
-            else:
-                present = zip(rows.texts[j], numbers, strict=True)
-                columns[j] = pd.Series([None if np.isnan(n) else t for t, n in present], dtype=text)
-        frame = pd.DataFrame(columns)
-        frame.columns = pd.Index(self._names) if self.is_named else pd.RangeIndex(len(self.columns))
-        return frame
+        frame = build_frame(self.columns, rows.numbers, rows.texts, is_nullable=self.unknown == "missing")
+        return frame.set_axis(self._names, axis=1) if self.is_named else frame
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -110,13 +110,12 @@ def _first_line(path: Path, file: IO[str]) -> tuple[str, list[str]]:
 def _check_names(path: Path, names: list[str], first_line: list[str]) -> list[str]:
     if len(names) != len(first_line):
         raise InvalidTable(f"{path} has {len(first_line)} columns, but there are {len(names)} names")
-    if twice := [name for name, count in Counter(names).items() if count > 1 and name]:
-        raise InvalidTable(f"{path} has more than one column called {show_some(twice)}; rename or drop them")
     if "" in names:
         raise InvalidTable(
             f"{path} has no name for column {names.index('') + 1}; name it, or leave it out "
             "(pandas writes row numbers without a name: save with index=False)"
         )
+    _check_unique(path, names)
     return names
 
 
@@ -130,10 +129,13 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         ) from problem
     try:
         with path.open("rb") as file:
-            table = parquet.read_table(file)
+            stored = parquet.ParquetFile(file)
+            _check_unique(path, stored.schema_arrow.names)
+            return stored.read().to_pandas()
     except pa.ArrowException as problem:
         raise InvalidTable(f"{path} cannot be read as Parquet: {problem}") from problem
-    if len(set(table.column_names)) < len(table.column_names):
-        twice = [name for name, count in Counter(table.column_names).items() if count > 1]
+
+
+def _check_unique(path: Path, names: Sequence[str]) -> None:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise InvalidTable(f"{path} has more than one column called {show_some(twice)}; rename or drop them")
-    return table.to_pandas()

@@ -36,7 +36,8 @@ def is_missing(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Tell whether it is a real number of any library; True is 1 and False is 0, as in Python."""
-    return isinstance(value, Real | Decimal | np.bool_)
+    # NumPy counts durations among its integers.
+    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
 
 
 def as_number(value: Any) -> float | None:

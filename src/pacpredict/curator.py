@@ -17,7 +17,7 @@ from pacpredict.ensemble.fit import Fit, Progress, fit_artifact, no_progress, sa
 from pacpredict.ensemble.learners.learner import Learner
 from pacpredict.ensemble.pool import Pool
 from pacpredict.ensemble.recipe import Recipe
-from pacpredict.ensemble.schema import Rows
+from pacpredict.ensemble.tables.schema import Rows
 from pacpredict.exceptions import PacPredictError
 from pacpredict.ledger.home import create_ledger, open_ledger
 from pacpredict.mechanism.guarantee import Guarantee

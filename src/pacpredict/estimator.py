@@ -18,7 +18,7 @@ from pacpredict.ensemble.learners.registry import learner_for, learner_named
 from pacpredict.ensemble.learners.search import Tune
 from pacpredict.ensemble.pool import Pool
 from pacpredict.ensemble.recipe import DEFAULT_MODELS, DEFAULT_STEP, Construction, Recipe, default_total
-from pacpredict.ensemble.schema import Unknown
+from pacpredict.ensemble.tables.schema import Unknown
 from pacpredict.exceptions import InvalidArtifact, InvalidTable
 from pacpredict.mechanism.budget import Budget, Charging, WhenExhausted
 from pacpredict.mechanism.guarantee import Guarantee

@@ -118,7 +118,7 @@ def _recipe(arguments: Namespace, seed: int) -> Any:
 
 def _read_pool(source: dict[str, Any]) -> Any:
     from pacpredict.ensemble.pool import Pool  # noqa: PLC0415
-    from pacpredict.ensemble.tables import read_table  # noqa: PLC0415
+    from pacpredict.ensemble.tables.read import read_table  # noqa: PLC0415
 
     table = read_table(source["path"], missing=source["missing"])
     return Pool.of_frame(table, source["target"], source["unknown"])

@@ -34,7 +34,7 @@ def _run(arguments: Namespace) -> None:
     from pacpredict.cli.as_json import print_json  # noqa: PLC0415
     from pacpredict.curator import Curator  # noqa: PLC0415
     from pacpredict.ensemble.artifact.files import write_whole  # noqa: PLC0415
-    from pacpredict.ensemble.tables import read_table  # noqa: PLC0415
+    from pacpredict.ensemble.tables.read import read_table  # noqa: PLC0415
 
     curator = Curator.open(arguments.artifact, ledger=arguments.ledger, trust=arguments.trust)
     answers = curator.ask(read_table(arguments.queries, arguments.missing, as_text=True))

@@ -4,9 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.validate import Votes
-from pacpredict.ensemble.classes import Classes
 from pacpredict.ensemble.learners.learner import Learner, Voter
-from pacpredict.ensemble.schema import Rows, Schema
+from pacpredict.ensemble.tables.classes import Classes
+from pacpredict.ensemble.tables.schema import Rows, Schema
 
 
 class Ensemble:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from pacpredict.core.validate import IntArray
-from pacpredict.ensemble.classes import Classes
-from pacpredict.ensemble.schema import Rows, Schema, Unknown
+from pacpredict.ensemble.tables.classes import Classes
+from pacpredict.ensemble.tables.schema import Rows, Schema, Unknown
 from pacpredict.exceptions import InvalidTable
 
 # A half-subset of fewer records is no training set, and five folds of it would be empty.

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 from pacpredict.core.validate import IntArray
 from pacpredict.ensemble.learners.learner import Learner, Prepared, Trained, subset_of
 from pacpredict.ensemble.pool import Pool
-from pacpredict.ensemble.schema import Schema
 from pacpredict.ensemble.subsets import Subsets
+from pacpredict.ensemble.tables.schema import Schema
 
 
 class Fitted(NamedTuple):

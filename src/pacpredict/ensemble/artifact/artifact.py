@@ -25,14 +25,14 @@ from sklearn.base import clone
 
 from pacpredict.ensemble import arrays as npz
 from pacpredict.ensemble.artifact.files import read_json, sha256_of
-from pacpredict.ensemble.classes import Classes
 from pacpredict.ensemble.ensemble import Ensemble
 from pacpredict.ensemble.learners.anything import EstimatorLearner
 from pacpredict.ensemble.learners.learner import Learner, Voter
 from pacpredict.ensemble.learners.registry import learner_of_config
 from pacpredict.ensemble.recipe import Recipe
-from pacpredict.ensemble.schema import Schema
 from pacpredict.ensemble.subsets import Subsets
+from pacpredict.ensemble.tables.classes import Classes
+from pacpredict.ensemble.tables.schema import Schema
 from pacpredict.exceptions import InvalidArtifact, InvalidInput, UntrustedArtifact
 from pacpredict.mechanism.secret import Secret
 

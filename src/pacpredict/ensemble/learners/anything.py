@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from pacpredict.core.validate import IntArray, Votes
 from pacpredict.ensemble.arrays import Arrays
 from pacpredict.ensemble.learners.learner import Prepared, Trained, seeded, single_thread
-from pacpredict.ensemble.schema import Rows, Schema
+from pacpredict.ensemble.tables.schema import Rows, Schema
 from pacpredict.ensemble.votes.expansion import Expansion
 from pacpredict.exceptions import InvalidModel, InvalidQuery, MissingExtra
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from pacpredict.core.validate import IntArray, Votes
 from pacpredict.ensemble.arrays import Arrays
-from pacpredict.ensemble.schema import Rows, Schema
+from pacpredict.ensemble.tables.schema import Rows, Schema
 
 # Rows as a learner takes them: a matrix of features, or a frame for pipelines that choose columns by name.
 Prepared = Any

@@ -12,7 +12,7 @@ from pacpredict.core.validate import FloatArray, IntArray
 from pacpredict.ensemble import arrays as npz
 from pacpredict.ensemble.arrays import Arrays
 from pacpredict.ensemble.learners.learner import Trained, chosen_params, seeded, single_thread
-from pacpredict.ensemble.schema import Rows, Schema
+from pacpredict.ensemble.tables.schema import Rows, Schema
 from pacpredict.ensemble.votes import tree_arrays
 from pacpredict.ensemble.votes.pack_sklearn import read_sklearn, rounds_rows
 from pacpredict.ensemble.votes.packed_trees import PackedTrees

@@ -10,7 +10,7 @@ from pacpredict.core.validate import FloatArray, IntArray
 from pacpredict.ensemble.arrays import Arrays
 from pacpredict.ensemble.learners.learner import Trained, chosen_params
 from pacpredict.ensemble.learners.search import Tune, search
-from pacpredict.ensemble.schema import Rows, Schema
+from pacpredict.ensemble.tables.schema import Rows, Schema
 from pacpredict.ensemble.votes.pack_xgboost import read_xgboost
 from pacpredict.ensemble.votes.packed_trees import PackedTrees
 from pacpredict.ensemble.votes.trees import constant, pack

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pacpredict.ensemble.infer import LONGEST_CATEGORY, MOST_CATEGORIES
-from pacpredict.ensemble.schema import Column, Schema
-from pacpredict.ensemble.words import N_WORD_FEATURES
+from pacpredict.ensemble.tables.infer import LONGEST_CATEGORY, MOST_CATEGORIES
+from pacpredict.ensemble.tables.schema import Column, Schema
+from pacpredict.ensemble.tables.words import N_WORD_FEATURES
 from pacpredict.exceptions import InvalidInput, InvalidModel, InvalidQuery, InvalidTable
 
 REVIEW = "A sentence that is much longer than what anybody would call a category. " * 2

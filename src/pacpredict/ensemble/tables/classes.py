@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.validate import MOST_CLASSES, IntArray
-from pacpredict.ensemble.forms import without_mask
-from pacpredict.ensemble.values import is_missing, show, show_some
+from pacpredict.ensemble.tables.forms import without_mask
+from pacpredict.ensemble.tables.values import is_missing, show, show_some
 from pacpredict.exceptions import InvalidModel, InvalidTable
 
 

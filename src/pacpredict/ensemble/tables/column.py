@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.validate import FloatArray
-from pacpredict.ensemble.values import (
+from pacpredict.ensemble.tables.values import (
     LEAST_INEXACT_INTEGER,
     as_number,
     is_missing,

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pacpredict.ensemble.classes import Classes
-from pacpredict.ensemble.schema import Schema
-from pacpredict.ensemble.tables import read_table
+from pacpredict.ensemble.tables.classes import Classes
+from pacpredict.ensemble.tables.read import read_table
+from pacpredict.ensemble.tables.schema import Schema
 from real_data import real_file
 
 CENSUS = [

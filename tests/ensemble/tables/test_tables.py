@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pacpredict.ensemble.schema import Schema
-from pacpredict.ensemble.tables import read_table
+from pacpredict.ensemble.tables.read import read_table
+from pacpredict.ensemble.tables.schema import Schema
 from pacpredict.exceptions import InvalidTable
 
 TEXT = "age,work,share\n39,private,0.1\n50,,0.25\n"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pacpredict.ensemble.schema import Schema
+from pacpredict.ensemble.tables.schema import Schema
 from pacpredict.exceptions import InvalidQuery
 
 TRAINING = pd.DataFrame(
@@ -330,7 +330,7 @@ def test_servers_need_no_pandas():
     query = {name: [value] for name, value in GOOD.items() if name != "note"}
     code = f"""
 import json, sys
-from pacpredict.ensemble.schema import Schema
+from pacpredict.ensemble.tables.schema import Schema
 schema = Schema.from_json(json.loads({json.dumps(small.to_json())!r}))
 rows = schema.rows_from_columns({query!r})
 schema.features(rows)

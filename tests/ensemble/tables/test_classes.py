@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pacpredict.core.validate import MOST_CLASSES
-from pacpredict.ensemble.classes import Classes
+from pacpredict.ensemble.tables.classes import Classes
 from pacpredict.exceptions import InvalidModel, InvalidTable
 
 DAY = date(2024, 2, 29)

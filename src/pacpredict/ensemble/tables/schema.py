@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.validate import FloatArray
-from pacpredict.ensemble.column import Column, Kind, Unknown, Values, as_floats
-from pacpredict.ensemble.forms import as_values, declared_categories, split
-from pacpredict.ensemble.infer import infer_column
-from pacpredict.ensemble.values import show, show_some
-from pacpredict.ensemble.words import N_WORD_FEATURES, hash_words
+from pacpredict.ensemble.tables.column import Column, Kind, Unknown, Values, as_floats
+from pacpredict.ensemble.tables.forms import as_values, declared_categories, split
+from pacpredict.ensemble.tables.infer import infer_column
+from pacpredict.ensemble.tables.values import show, show_some
+from pacpredict.ensemble.tables.words import N_WORD_FEATURES, hash_words
 from pacpredict.exceptions import InvalidInput, InvalidModel, InvalidQuery, InvalidTable
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class Schema:
 
         Numbers are float64, also those that were integers. Booleans are nullable if a value can be missing.
         """
-        from pacpredict.ensemble.frames import build_frame  # noqa: PLC0415  # pandas, which most servers never need
+        from pacpredict.ensemble.tables.frames import build_frame  # noqa: PLC0415  # pandas, which most servers never need
 
         frame = build_frame(self.columns, rows.numbers, rows.texts, is_nullable=self.unknown == "missing")
         return frame.set_axis(self._names, axis=1) if self.is_named else frame

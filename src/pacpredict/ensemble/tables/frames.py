@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from pacpredict.core.validate import FloatArray
-from pacpredict.ensemble.column import Column
+from pacpredict.ensemble.tables.column import Column
 
 # str, or object before pandas 3.
 _TEXT = pd.Series(["text"]).dtype

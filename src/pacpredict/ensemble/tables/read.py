@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from pacpredict.ensemble.values import show_some
+from pacpredict.ensemble.tables.values import show_some
 from pacpredict.exceptions import InvalidTable
 
 _CSV = (".csv", ".tsv", ".tab", ".txt", ".data")

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pacpredict.ensemble.column import Values
-from pacpredict.ensemble.values import show, show_some
+from pacpredict.ensemble.tables.column import Values
+from pacpredict.ensemble.tables.values import show, show_some
 from pacpredict.exceptions import InvalidInput
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pacpredict.ensemble.column import Category, Column, Kind, Values, as_floats, is_category
-from pacpredict.ensemble.values import (
+from pacpredict.ensemble.tables.column import Category, Column, Kind, Values, as_floats, is_category
+from pacpredict.ensemble.tables.values import (
     LEAST_INEXACT_INTEGER,
     as_number,
     is_missing,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pacpredict.core.composition import compose_linear, compose_oblivious
     from pacpredict.core.plan import Plan, plan
     from pacpredict.core.simulate import Simulation, simulate
+    from pacpredict.curator import Answers, Curator
+    from pacpredict.estimator import PrivateClassifier
     from pacpredict.exceptions import PacPredictError
     from pacpredict.mechanism.budget import Budget
     from pacpredict.mechanism.guarantee import Guarantee
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
     from pacpredict.mechanism.session import Session
 
 __all__ = [
+    "Answers",
     "Belief",
     "Budget",
+    "Curator",
     "Entry",
     "Guarantee",
     "Ledger",
@@ -40,6 +44,7 @@ __all__ = [
     "Noise",
     "PacPredictError",
     "Plan",
+    "PrivateClassifier",
     "Question",
     "Release",
     "Request",
@@ -63,8 +68,10 @@ __all__ = [
 ]
 
 _HOME = {
+    "Answers": "curator",
     "Belief": "core.belief",
     "Budget": "mechanism.budget",
+    "Curator": "curator",
     "Entry": "mechanism.ledger",
     "Guarantee": "mechanism.guarantee",
     "Ledger": "mechanism.ledger",
@@ -72,6 +79,7 @@ _HOME = {
     "Noise": "core.calibrate",
     "PacPredictError": "exceptions",
     "Plan": "core.plan",
+    "PrivateClassifier": "estimator",
     "Question": "mechanism.request",
     "Release": "mechanism.request",
     "Request": "mechanism.request",

@@ -1,7 +1,7 @@
 """What a deployment remembers, the protocol of whatever keeps it, and a ledger in memory."""
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -10,7 +10,14 @@ from typing import NamedTuple, Protocol
 from pacpredict.core.validate import FloatArray, Votes
 from pacpredict.exceptions import LedgerConflict
 
+# Called with the name of each step of a turn. Tests pass one that interrupts or kills the process there.
+Failpoints = Callable[[str], None]
+
 NO_REQUESTS: Mapping[str, bytes] = MappingProxyType({})
+
+
+def nowhere(point: str) -> None:
+    """Let every step pass."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -141,13 +148,13 @@ class MemoryLedger:
 
     def _note(self, requests: Mapping[str, bytes]) -> None:
         if any(self._requests.get(name, digest) != digest for name, digest in requests.items()):
-            refuse_reuse()
+            raise reuse_conflict()
         self._requests.update(requests)
 
     def _check_new(self, answers: Mapping[bytes, Answer], entries: Sequence[Entry]) -> None:
         n_digests = sum(entry.digest is not None for entry in entries)
         if len(answers) != n_digests or not self._answers.keys().isdisjoint(answers):
-            refuse_reuse()
+            raise reuse_conflict()
 
 
 def _owned(entry: Entry) -> Entry:
@@ -180,8 +187,8 @@ def check_continues(here: State | None, entries: Sequence[Entry], state: State) 
         )
 
 
-def refuse_reuse() -> None:
-    raise LedgerConflict(
+def reuse_conflict() -> LedgerConflict:
+    return LedgerConflict(
         "a query or a request id of this commit is in the ledger already, with another answer or request. "
         "Nothing was released: look it up in the turn before answering"
     )

@@ -17,7 +17,16 @@ from pacpredict.exceptions import InvalidInput, InvalidVotes, PacPredictError
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.entropy import NormalSource, SystemEntropy
 from pacpredict.mechanism.guarantee import Guarantee
-from pacpredict.mechanism.ledger import NO_REQUESTS, Answer, Entry, Ledger, MemoryLedger, State
+from pacpredict.mechanism.ledger import (
+    NO_REQUESTS,
+    Answer,
+    Entry,
+    Failpoints,
+    Ledger,
+    MemoryLedger,
+    State,
+    nowhere,
+)
 from pacpredict.mechanism.request import Asked, Group, Place, Release, Request, Tag, check_request
 from pacpredict.mechanism.resume import (
     check_moved_on,
@@ -32,10 +41,6 @@ X = TypeVar("X")
 Y = TypeVar("Y")
 
 _UNTAGGED = Tag()
-
-
-def nothing_happens(point: str) -> None:
-    """Stand where a test may interrupt."""
 
 
 class Session:
@@ -79,7 +84,7 @@ class Session:
         snapshot: State | None = None,
         generator: np.random.Generator | None = None,
         deployment: str | None = None,
-        at: Callable[[str], None] = nothing_happens,
+        at: Failpoints = nowhere,
     ) -> None:
         if not hasattr(n_classes, "__index__") or not 2 <= n_classes <= MOST_CLASSES:
             raise InvalidInput(f"n_classes must be an integer from 2 to {MOST_CLASSES}, got {n_classes!r}")

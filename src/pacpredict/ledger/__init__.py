@@ -1,0 +1,1 @@
+"""Ledgers that survive the process: what was released, charged and believed, on disk before anyone sees it."""

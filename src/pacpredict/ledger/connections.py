@@ -1,0 +1,124 @@
+"""The two connections of a ledger in a database: one that writes, in turns, and one that reads meanwhile."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from pacpredict.exceptions import LedgerDamaged, LedgerError, LedgerUnavailable
+from pacpredict.ledger.records import Row
+
+
+class Connection(Protocol):
+    """A connection that raises errors of this package; `?` stands for a value in each statement."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+
+    def is_current(self) -> bool:
+        """Say whether it still leads to the ledger that it was made for."""
+
+    def begin(self) -> None:
+        """Begin a transaction that excludes those of all other writers."""
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]: ...
+
+    def run_many(self, statement: str, rows: Sequence[Row]) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Connections:
+    """Gives turns with a writer, and lends a reader without waiting for turns.
+
+    Connections are made when they are needed. One that failed is given up, so that the next use makes a new one:
+    service resumes when the cause is gone.
+    """
+
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        self._connect = connect
+        self._turn_lock = threading.RLock()
+        self._reader_lock = threading.Lock()
+        self._writer: Connection | None = None
+        self._reader: Connection | None = None
+        self._owner: int | None = None  # the thread that has the turn
+        self._process = os.getpid()
+        self._is_closed = False
+
+    def writer(self) -> Connection | None:
+        """Return the writer if this thread has a turn and has not committed yet."""
+        if self._owner == threading.get_ident() and self._writer is not None and self._writer.in_transaction:
+            return self._writer
+        return None
+
+    @contextmanager
+    def turn(self) -> Iterator[Connection]:
+        """Begin a transaction that excludes all other writers; what is not committed in it is discarded."""
+        with self._turn_lock:
+            self._check_usable()
+            try:
+                if self._writer is not None and not self._writer.is_current():
+                    self._give_up_writer()
+                writer = self._writer = self._writer or self._connect()
+                writer.begin()
+                self._owner = threading.get_ident()
+                yield writer
+            except (LedgerUnavailable, LedgerDamaged):
+                self._give_up_writer()
+                raise
+            finally:
+                self._owner = None
+                self._discard()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Lend the writer to whoever has the turn, and the reader to all others."""
+        if (writer := self.writer()) is not None:
+            yield writer
+            return
+        with self._reader_lock:
+            self._check_usable()
+            try:
+                if self._reader is not None and not self._reader.is_current():
+                    self._give_up_reader()
+                reader = self._reader = self._reader or self._connect()
+                yield reader
+            except (LedgerUnavailable, LedgerDamaged):
+                self._give_up_reader()
+                raise
+
+    def close(self) -> None:
+        with self._turn_lock, self._reader_lock:
+            self._is_closed = True
+            self._give_up_writer()
+            self._give_up_reader()
+
+    def _check_usable(self) -> None:
+        if self._is_closed:
+            raise LedgerError("this ledger was closed; open it again")
+        if self._process != os.getpid():  # a database connection must not be carried into another process
+            raise LedgerError(
+                "this ledger was opened before the process forked; open it again after the fork"
+            )
+
+    def _discard(self) -> None:
+        if self._writer is not None and self._writer.in_transaction:
+            try:
+                self._writer.rollback()
+            except LedgerError:  # without the connection the database discards by itself
+                self._give_up_writer()
+
+    def _give_up_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = None
+
+    def _give_up_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None

@@ -1,0 +1,197 @@
+"""A ledger in one SQLite file, for one host: any number of processes may use it at once."""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pacpredict.exceptions import LedgerDamaged, LedgerError, LedgerUnavailable
+from pacpredict.ledger.records import Row
+from pacpredict.ledger.schema import SQLITE, begin_schema, is_current, migrate
+from pacpredict.ledger.sql import SqlLedger, found_ledger
+from pacpredict.mechanism.ledger import Failpoints, nowhere, reuse_conflict
+
+# How long a turn waits for that of another process. A commit takes milliseconds; a backup may take seconds.
+_PATIENCE_S = 30.0
+
+
+class SqliteLedger(SqlLedger):
+    """A ledger in a file, mode 0600. A missing file is created, unless `create` says that it must be there.
+
+    Commits are in a write-ahead log and synced before they return. A network file system does not lock well enough
+    for this; use PostgreSQL for several hosts.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        deployment: str | None = None,
+        create: bool = True,
+        patience_s: float = _PATIENCE_S,
+        at: Failpoints = nowhere,
+    ) -> None:
+        self._path = Path(path).absolute()
+        self._patience_s = patience_s
+        if create and not self._path.exists():
+            _create(self._path, deployment)
+        super().__init__(deployment, at)
+
+    @property
+    def location(self) -> str:
+        return str(self._path)
+
+    def _connect(self) -> "SqliteConnection":
+        connection = SqliteConnection(self._path, self._patience_s)
+        try:
+            if not is_current(connection.run, self.migrations):
+                connection.begin()
+                migrate(connection.run, SQLITE, self.migrations)
+                connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class SqliteConnection:
+    def __init__(self, path: Path, patience_s: float) -> None:
+        self._path = path
+        self._patience_s = patience_s
+        self._file = self._identify()
+        try:
+            # Transactions are begun by hand; the locks of Connections see to it that one thread uses it at a time.
+            self._sqlite = sqlite3.connect(
+                f"file:{quote(str(path))}?mode=rw",
+                uri=True,
+                timeout=patience_s,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        except sqlite3.Error as problem:
+            raise self._explain(problem) from problem
+        try:
+            self.run("PRAGMA journal_mode = WAL")
+            self.run("PRAGMA synchronous = FULL")
+            # If a sync failed before, what it should have written is now written elsewhere, and synced again.
+            self.run("PRAGMA wal_checkpoint(PASSIVE)")
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._sqlite.in_transaction
+
+    def is_current(self) -> bool:
+        """Notice that the file was deleted or replaced: it could still be written, but nobody would read it."""
+        return self._file == self._identify()
+
+    def begin(self) -> None:
+        self.run("BEGIN IMMEDIATE")
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        try:
+            return self._sqlite.execute(statement, values).fetchall()
+        except sqlite3.Error as problem:
+            raise self._explain(problem) from problem
+
+    def run_many(self, statement: str, rows: Sequence[Row]) -> None:
+        try:
+            self._sqlite.executemany(statement, rows)
+        except sqlite3.Error as problem:
+            raise self._explain(problem) from problem
+
+    def commit(self) -> None:
+        self.run("COMMIT")
+
+    def rollback(self) -> None:
+        self.run("ROLLBACK")
+
+    def close(self) -> None:
+        self._sqlite.close()
+
+    def _identify(self) -> tuple[int, int]:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError as problem:
+            raise LedgerUnavailable(
+                f"there is no ledger at {self._path}. If it was moved or its disk is not mounted, bring it back; "
+                "without it nobody knows what was released, so nothing more can be"
+            ) from problem
+        except OSError as problem:
+            raise LedgerUnavailable(
+                f"the ledger at {self._path} cannot be reached ({problem.strerror})"
+            ) from problem
+        return found.st_dev, found.st_ino
+
+    def _explain(self, problem: sqlite3.Error) -> LedgerError:
+        """Say what to do about an error of SQLite, by its primary code."""
+        code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+        what = f"the ledger at {self._path}"
+        match code:
+            case sqlite3.SQLITE_CONSTRAINT:
+                return reuse_conflict()
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return LedgerUnavailable(
+                    f"{what} was locked by another process for more than {self._patience_s:g} s; try again when "
+                    "that one has finished"
+                )
+            case sqlite3.SQLITE_FULL:
+                return LedgerUnavailable(
+                    f"{what} cannot grow: the disk is full. Free some space and try again"
+                )
+            case (
+                sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_AUTH
+            ):
+                return LedgerUnavailable(
+                    f"{what} cannot be opened for writing ({problem}); check the permissions of the file and of its "
+                    "directory, and that the disk is mounted for writing"
+                )
+            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_ERROR:
+                return LedgerDamaged(
+                    f"{what} is no ledger or is damaged ({problem}). Restore the latest backup; an older one would "
+                    "forget what was released since"
+                )
+        return LedgerUnavailable(
+            f"{what} could not be read or written ({problem}); check the disk and try again"
+        )
+
+
+def _create(path: Path, deployment: str | None) -> None:
+    """Make a ledger that is complete as soon as it can be seen, and never one over another."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        connection = SqliteConnection(draft, _PATIENCE_S)
+        try:
+            connection.begin()
+            begin_schema(connection.run, SQLITE)
+            migrate(connection.run, SQLITE)
+            found_ledger(connection, deployment)
+            connection.commit()
+        finally:
+            connection.close()
+        with suppress(FileExistsError):  # another process was faster; its ledger is as good
+            os.link(draft, path)
+        sync_directory(path.parent)
+    except OSError as problem:
+        raise LedgerUnavailable(
+            f"no ledger can be made at {path} ({problem.strerror}); check that the directory exists and is writable"
+        ) from problem
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a new name in a directory survive a power cut."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,92 @@
+"""Serve from a ledger in processes that are killed again and again; run by test_crashes.py.
+
+Each round forks workers that open the ledger, answer random requests and write every answer to a file, as a client
+would have received it, until they are killed: at a failpoint, or from outside at a random moment. Forking from a
+process that has compiled everything makes a round take milliseconds.
+"""
+
+import argparse
+import os
+import random
+import signal
+import time
+import traceback
+from functools import partial
+
+from pacpredict.exceptions import BudgetExhausted, LedgerUnavailable
+from pacpredict.ledger.sqlite import SqliteLedger
+from pacpredict.mechanism.ledger import MemoryLedger
+from small_deployment import DEPLOYMENT, ask, make_session
+
+POINTS = ("before-draw", "after-draw", "before-insert", "after-insert", "before-commit", "after-commit")
+N_QUERIES = 400
+
+
+def killer(point, times):
+    """Return failpoints that kill the process when `point` is reached for the given time."""
+    left = [times]
+
+    def at(here):
+        left[0] -= here == point
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return at
+
+
+def work(where, answers, steps, point, rng):
+    """Ask and answer until killed; a client that gets no answer asks again, as clients do."""
+    at = killer(point, rng.randint(2, 6))
+    session = make_session(SqliteLedger(where, deployment=DEPLOYMENT, at=at), steps, at=at)
+    while True:
+        numbers = [rng.randrange(N_QUERIES) for _ in range(rng.randint(1, 3))]
+        try:
+            (result,) = session.serve([ask(*numbers)])
+        except LedgerUnavailable:
+            time.sleep(0.01)
+            continue
+        if isinstance(result, BudgetExhausted):
+            continue
+        pairs = zip(numbers, result, strict=True)
+        lines = [f"{number} {release.sequence} {release.label}\n" for number, release in pairs]
+        os.write(answers, "".join(lines).encode())
+
+
+def fork(job):
+    """Run a job in a child that never comes back."""
+    child = os.fork()
+    if child == 0:
+        try:
+            job()
+        except BaseException:  # noqa: BLE001  # whatever it is, the parent's output shows it
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    return child
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("where", "answers"):
+        parser.add_argument(name)
+    for name in ("rounds", "workers", "steps", "seed"):
+        parser.add_argument(name, type=int)
+    options = parser.parse_args()
+    make_session(MemoryLedger()).serve([ask(0, 1)])  # compile before forking
+    answers = os.open(options.answers, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    rng = random.Random(options.seed)
+    killed = 0
+    for i in range(options.rounds):
+        point = POINTS[i % (2 * len(POINTS))] if i % (2 * len(POINTS)) < len(POINTS) else None
+        seeds = [rng.random() for _ in range(options.workers)]
+        job = partial(work, options.where, answers, options.steps, point)
+        children = [fork(partial(job, random.Random(seed))) for seed in seeds]
+        time.sleep(rng.uniform(0.005, 0.06))
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+            killed += os.WIFSIGNALED(status)
+    print(killed)  # noqa: T201  # how many had to be killed: all, unless one failed by itself
+
+
+main()

@@ -371,6 +371,13 @@ def test_frame_has_the_names_and_dtypes_of_training():
     assert schema.frame(schema.rows(people().iloc[2:3])).dtypes.equals(expected.dtypes)
 
 
+def test_frame_of_booleans_that_can_be_missing():
+    """Booleans are nullable where the training data had missing ones, also in rows that have none."""
+    schema = one_column(pd.array([True, None, False], dtype="boolean"))
+    assert schema.frame(schema.rows({"x": [True]}))["x"].dtype == "boolean"
+    assert schema.frame(schema.rows({"x": [True, None]}))["x"].isna().tolist() == [False, True]
+
+
 def test_frame_without_names():
     """A pipeline fitted without names is not given any."""
     schema = Schema.infer(np.eye(3))

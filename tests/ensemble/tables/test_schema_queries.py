@@ -169,6 +169,23 @@ def test_refused_matrices(shape):
         Schema.infer(np.eye(3)).rows(np.zeros(shape))
 
 
+def test_long_doubles_become_infinite():
+    """A number that only a long double holds is refused as infinite, in an array as in a column."""
+    for table in (
+        np.array([["1e4000"]], dtype=np.longdouble),
+        {"x0": np.array(["1e4000"], dtype=np.longdouble)},
+    ):
+        with pytest.raises(InvalidQuery, match="expected a finite number"):
+            Schema.infer(np.eye(1)).rows(table)
+
+
+def test_dates_are_not_integers():
+    """An array of dates is not looked up among integer categories by its nanoseconds."""
+    columns = {name: [value] for name, value in GOOD.items()}
+    with pytest.raises(InvalidQuery, match=r"column 'level', row 0 .*type datetime64"):
+        SCHEMA.rows({**columns, "level": np.array([1], dtype="M8[ns]")})
+
+
 def test_schema_without_names():
     """Queries to a model without names come by position, by default names or as x0, x1, ..., and by no others."""
     schema = Schema.infer(np.eye(2))

@@ -74,8 +74,8 @@ def _print_privacy(privacy: dict[str, Any]) -> None:
         )
         for attack, bound in privacy["bounds"].items()
     ]
-    columns = ("attack", "before", "by now", "ever, at most", "0 to 100 %")
-    print_table("How often an attack can succeed", columns, rows, BAR_LEGEND)
+    columns = ("attack", "before", "by now", "ever", "0 to 100 %")
+    print_table("How often an attack succeeds, at most", columns, rows, BAR_LEGEND)
 
 
 SHOW = Command(

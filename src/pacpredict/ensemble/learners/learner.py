@@ -74,8 +74,9 @@ class Learner(Protocol):
 
 
 def single_thread(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Set each n_jobs among the parameters to 1: models are trained in parallel, their insides are not."""
-    return {name: 1 for name in params if name.split("__")[-1] == "n_jobs"}
+    """Undo each n_jobs that was given: models are trained in parallel, their insides are not."""
+    is_given = {name: value is not None for name, value in params.items() if name.split("__")[-1] == "n_jobs"}
+    return {name: None for name, given in is_given.items() if given}
 
 
 def seeded(params: Mapping[str, Any], seed: int) -> dict[str, Any]:

@@ -68,6 +68,7 @@ def found_ledger(connection: Connection, deployment: str | None) -> None:
 class SqlLedger:
     """A ledger in a database that threads, and processes with a ledger object each, may share."""
 
+    kind: str  # of database
     migrations: Sequence[Migration] = MIGRATIONS
 
     def __init__(self, deployment: str | None, at: Failpoints = nowhere) -> None:

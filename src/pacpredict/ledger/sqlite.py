@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pacpredict.exceptions import LedgerDamaged, LedgerError, LedgerUnavailable
+from pacpredict.ledger.files import sync_directory
 from pacpredict.ledger.records import Row
 from pacpredict.ledger.schema import SQLITE, begin_schema, is_current, migrate
 from pacpredict.ledger.sql import SqlLedger, found_ledger
@@ -25,6 +26,8 @@ class SqliteLedger(SqlLedger):
     Commits are in a write-ahead log and synced before they return. A network file system does not lock well enough
     for this; use PostgreSQL for several hosts.
     """
+
+    kind = "sqlite"
 
     def __init__(
         self,
@@ -186,12 +189,3 @@ def _create(path: Path, deployment: str | None) -> None:
     finally:
         for suffix in ("", "-wal", "-shm"):
             draft.with_name(draft.name + suffix).unlink(missing_ok=True)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make a new name in a directory survive a power cut."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

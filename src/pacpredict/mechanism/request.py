@@ -4,8 +4,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from pacpredict.core.release import count_voted
 from pacpredict.core.validate import Votes, check_votes
 from pacpredict.exceptions import IdConflict, InvalidInput, InvalidVotes
@@ -99,9 +97,7 @@ def _check_rows(
     given = [row for row in rows if row is not None]
     if not given:
         return [None] * len(rows), [0] * len(rows)
-    votes = check_votes(
-        np.stack(given) if len({np.shape(row) for row in given}) == 1 else given, n_classes, n_models
-    )
+    votes = check_votes(given[0] if len(given) == 1 else given, n_classes, n_models)
     if len(votes) != len(given):
         raise InvalidVotes("a question takes the votes of one query")
     votes.setflags(write=False)

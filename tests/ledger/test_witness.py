@@ -7,8 +7,9 @@ from functools import partial
 
 import pytest
 
+from pacpredict.ensemble.artifact import files
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
-from pacpredict.ledger import files, witness
+from pacpredict.ledger import witness
 from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.ledger.witness import FILE_NAME, Witness, open_witnessed
 from small_deployment import DEPLOYMENT, ask, check_history, make_session
@@ -183,11 +184,11 @@ def test_a_witness_that_cannot_be_written(tmp_path, monkeypatch, caplog):
 def test_files_are_replaced_whole(tmp_path, monkeypatch):
     """A write that fails leaves the old content and no draft; drafts of killed processes are removed."""
     path = tmp_path / FILE_NAME
-    files.replace_file(path, b"old")
+    files.write_whole(path, b"old")
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "fsync", lambda handle: (_ for _ in ()).throw(OSError("broken")))
         with pytest.raises(OSError, match="broken"):
-            files.replace_file(path, b"new")
+            files.write_whole(path, b"new")
     assert path.read_bytes() == b"old"
     (tmp_path / f"{FILE_NAME}.0123.new").touch()
     files.remove_drafts(path)

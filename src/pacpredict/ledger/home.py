@@ -6,15 +6,20 @@ from pacpredict.ensemble.artifact.artifact import LEDGER
 from pacpredict.exceptions import InvalidInput
 from pacpredict.ledger.sql import SqlLedger
 from pacpredict.ledger.sqlite import SqliteLedger
+from pacpredict.ledger.witness import WitnessedLedger, open_witnessed
 
 
-def create_ledger(home: Path, identity: str) -> SqlLedger:
+def create_ledger(home: Path, identity: str) -> WitnessedLedger:
     """Put an empty ledger into the directory of an artifact in the making."""
-    return SqliteLedger(home / LEDGER, deployment=identity)
+    return open_witnessed(home, lambda _: SqliteLedger(home / LEDGER, deployment=identity))
 
 
-def open_ledger(home: Path, identity: str, url: str | None = None) -> SqlLedger:
-    """Open the ledger of an artifact; a missing one is never replaced by an empty one."""
+def open_ledger(home: Path, identity: str, url: str | None = None) -> WitnessedLedger:
+    """Open the ledger of an artifact. It has one from the start: a missing one is never replaced by an empty one."""
+    return open_witnessed(home, lambda _: _connect(home, identity, url))
+
+
+def _connect(home: Path, identity: str, url: str | None) -> SqlLedger:
     if url is None:
         return SqliteLedger(home / LEDGER, deployment=identity, create=False)
     raise InvalidInput(f"{url} is not understood")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from pacpredict.ensemble.artifact.files import DRAFT_SUFFIX, sync_directory
 from pacpredict.exceptions import LedgerDamaged, LedgerError, LedgerUnavailable
-from pacpredict.ledger.files import sync_directory
 from pacpredict.ledger.records import Row
 from pacpredict.ledger.schema import SQLITE, begin_schema, is_current, migrate
 from pacpredict.ledger.sql import SqlLedger, found_ledger
@@ -167,7 +167,7 @@ class SqliteConnection:
 
 def _create(path: Path, deployment: str | None) -> None:
     """Make a ledger that is complete as soon as it can be seen, and never one over another."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}{DRAFT_SUFFIX}")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         connection = SqliteConnection(draft, _PATIENCE_S)

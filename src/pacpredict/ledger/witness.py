@@ -14,13 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from pacpredict.ensemble.artifact.artifact import WITNESS
+from pacpredict.ensemble.artifact.files import PRIVATE, as_json, remove_drafts, write_whole
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerError, LedgerUnavailable
-from pacpredict.ledger.files import remove_drafts, replace_file
 from pacpredict.ledger.records import first_link
 from pacpredict.ledger.sql import SqlLedger
 from pacpredict.mechanism.ledger import NO_REQUESTS, Answer, Entry, State
-
-FILE_NAME = "witness.json"
 
 _INTERVAL_S = 1.0
 _log = logging.getLogger(__name__)
@@ -40,7 +39,7 @@ class Witness:
     """The file that remembers."""
 
     def __init__(self, directory: Path) -> None:
-        self._path = directory / FILE_NAME
+        self._path = directory / WITNESS
 
     def read(self) -> Sighting | None:
         """Return what was seen last, or None if the artifact was never served."""
@@ -67,7 +66,7 @@ class Witness:
             return
         sighting = Sighting(ledger.id, ledger.kind, ledger.location, sequence, head.chain.hex())
         try:
-            replace_file(self._path, json.dumps(sighting._asdict(), indent=2).encode() + b"\n")
+            write_whole(self._path, as_json(sighting._asdict()), PRIVATE)
         except OSError as problem:
             raise LedgerUnavailable(
                 f"{self._path} cannot be written ({problem.strerror}); the artifact must be able to remember its ledger"

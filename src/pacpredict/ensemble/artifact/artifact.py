@@ -13,6 +13,7 @@
 No file is ever unpickled.
 """
 
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -39,8 +40,8 @@ from pacpredict.mechanism.secret import Secret
 FORMAT, VERSION = "pacpredict artifact", 1
 MANIFEST, VOTES, SUBSETS, SECRET = "manifest.json", "votes.npz", "subsets.npy", "secret.json"
 LEDGER, WITNESS = "ledger.sqlite", "witness.json"
-# Files that change while a deployment lives, SQLite's own among them.
-CHANGING = {LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", f"{LEDGER}-journal", WITNESS}
+# Files that change while a deployment lives, and what SQLite, or a process that was killed, has beside them.
+CHANGING = re.compile(rf"({re.escape(LEDGER)}|{re.escape(WITNESS)})(\.[0-9a-f]+\.new)?(-wal|-shm|-journal)?")
 PARTIAL_SUFFIX = ".partial"
 _OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 
@@ -166,7 +167,7 @@ def files_below(home: Path) -> Iterator[str]:
     """Yield the names of all files that belong to an artifact for good."""
     for path in sorted(home.rglob("*")):
         name = path.relative_to(home).as_posix()
-        if name not in CHANGING and name != MANIFEST and (path.is_symlink() or not path.is_dir()):
+        if not CHANGING.fullmatch(name) and name != MANIFEST and (path.is_symlink() or not path.is_dir()):
             yield name
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,29 +11,34 @@ from typing import Any
 from pacpredict.exceptions import InvalidArtifact
 
 PRIVATE = 0o600
+DRAFT_SUFFIX = ".new"
 _READ_AT_ONCE = 1 << 20
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Write a file so that a crash leaves the old one or the new one, and the new one survives a power cut."""
-    handle, name = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{path.name}."
-    )  # mode 0600 from its first byte on
+    """Write a file so that a reader, a crash or a power cut finds the old one or the new one."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}{DRAFT_SUFFIX}")
     try:
+        handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fchmod(stream.fileno(), mode)
             os.fsync(stream.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
     sync_directory(path.parent)
 
 
+def remove_drafts(path: Path) -> None:
+    """Remove what killed processes left; one that is still at work fails, and writes again later."""
+    for draft in path.parent.glob(f"{path.name}.*{DRAFT_SUFFIX}"):
+        draft.unlink(missing_ok=True)
+
+
 def sync_directory(path: Path) -> None:
-    """Make sure that names in a directory are on disk."""
+    """Make new names in a directory survive a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -114,8 +114,9 @@ class Workshop:
         np.save(stream, subsets.packed, allow_pickle=False)
         write_whole(home / SUBSETS, stream.getvalue())
         write_whole(home / SECRET, _secret_bytes(secret), PRIVATE)
-        for name in CHANGING:  # of an attempt that was killed here: nothing was answered from it
-            (home / name).unlink(missing_ok=True)
+        for path in home.iterdir():  # of an attempt that was killed here: nothing was answered from it
+            if CHANGING.fullmatch(path.name):
+                path.unlink()
         manifest = as_json(self._manifest(source))
         before(home, hashlib.sha256(manifest).hexdigest())
         write_whole(home / MANIFEST, manifest)

@@ -8,10 +8,11 @@ from functools import partial
 import pytest
 
 from pacpredict.ensemble.artifact import files
+from pacpredict.ensemble.artifact.artifact import WITNESS
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.ledger import witness
 from pacpredict.ledger.sqlite import SqliteLedger
-from pacpredict.ledger.witness import FILE_NAME, Witness, open_witnessed
+from pacpredict.ledger.witness import Witness, open_witnessed
 from small_deployment import DEPLOYMENT, ask, check_history, make_session
 
 
@@ -41,8 +42,8 @@ def test_an_artifact_is_served_again(tmp_path):
         records = check_history(ledger.ledger)
         assert (seen.ledger, seen.kind, seen.location) == (ledger.ledger.id, "sqlite", ledger.ledger.location)
     assert (seen.sequence, seen.chain) == (3, records[-1].chain.hex())
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["ledger.sqlite", FILE_NAME]
-    assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ledger.sqlite", WITNESS]
+    assert (tmp_path / WITNESS).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_missing_ledger_is_not_begun_anew(tmp_path):
@@ -103,20 +104,20 @@ def test_an_artifact_may_be_moved(tmp_path):
 def test_refusing_changes_nothing(tmp_path):
     """A refused ledger does not become the one that was seen."""
     serve(tmp_path, 1, 2)
-    seen = (tmp_path / FILE_NAME).read_bytes()
+    seen = (tmp_path / WITNESS).read_bytes()
     with connect(tmp_path / "other", create=True) as other:
         make_session(other).serve([ask(1, 2, 3)])
     with pytest.raises(ForeignLedger):
         open_it(tmp_path, "other")
-    assert (tmp_path / FILE_NAME).read_bytes() == seen
+    assert (tmp_path / WITNESS).read_bytes() == seen
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff", b"null"])
 def test_a_damaged_witness_is_refused(tmp_path, content):
     """What cannot be read is not taken for an artifact that was never served."""
     serve(tmp_path, 1)
-    (tmp_path / FILE_NAME).write_bytes(content)
-    with pytest.raises(LedgerDamaged, match=FILE_NAME):
+    (tmp_path / WITNESS).write_bytes(content)
+    with pytest.raises(LedgerDamaged, match=WITNESS):
         open_it(tmp_path)
 
 
@@ -124,8 +125,8 @@ def test_a_damaged_witness_is_refused(tmp_path, content):
 def test_damaged_fields_are_refused(tmp_path, name, value):
     """Each field is checked: none is taken as it comes."""
     serve(tmp_path, 1)
-    found = json.loads((tmp_path / FILE_NAME).read_text()) | {name: value}
-    (tmp_path / FILE_NAME).write_text(json.dumps(found))
+    found = json.loads((tmp_path / WITNESS).read_text()) | {name: value}
+    (tmp_path / WITNESS).write_text(json.dumps(found))
     with pytest.raises((LedgerDamaged, ForeignLedger)):
         open_it(tmp_path)
 
@@ -183,13 +184,13 @@ def test_a_witness_that_cannot_be_written(tmp_path, monkeypatch, caplog):
 
 def test_files_are_replaced_whole(tmp_path, monkeypatch):
     """A write that fails leaves the old content and no draft; drafts of killed processes are removed."""
-    path = tmp_path / FILE_NAME
+    path = tmp_path / WITNESS
     files.write_whole(path, b"old")
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "fsync", lambda handle: (_ for _ in ()).throw(OSError("broken")))
         with pytest.raises(OSError, match="broken"):
             files.write_whole(path, b"new")
     assert path.read_bytes() == b"old"
-    (tmp_path / f"{FILE_NAME}.0123.new").touch()
+    (tmp_path / f"{WITNESS}.0123.new").touch()
     files.remove_drafts(path)
-    assert [file.name for file in tmp_path.iterdir()] == [FILE_NAME]
+    assert [file.name for file in tmp_path.iterdir()] == [WITNESS]

@@ -135,7 +135,7 @@ def test_it_keeps_up_while_serving(tmp_path, monkeypatch):
     """In between it is written after commits, and not after each: a process that is killed has been seen lately."""
     writes = []
     monkeypatch.setattr(
-        witness, "replace_file", lambda path, content: writes.append(json.loads(content)["sequence"])
+        witness, "write_whole", lambda path, content, _mode: writes.append(json.loads(content)["sequence"])
     )
     monkeypatch.setattr(witness, "_INTERVAL_S", 0.05)
     with open_it(tmp_path) as ledger:
@@ -167,13 +167,13 @@ def test_a_witness_that_cannot_be_written(tmp_path, monkeypatch, caplog):
     """Nothing is served that could not be remembered; once served, an answer on record is still given."""
     serve(tmp_path, 1)
 
-    def full(path, content):
+    def full(path, content, _mode):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(witness, "_INTERVAL_S", 0.0)
     with open_it(tmp_path) as ledger:
         session = make_session(ledger)
-        monkeypatch.setattr(witness, "replace_file", full)
+        monkeypatch.setattr(witness, "write_whole", full)
         with caplog.at_level(logging.WARNING):
             ((release,),) = session.serve([ask(2)])
         assert release.sequence == 2

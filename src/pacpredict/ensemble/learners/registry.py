@@ -7,6 +7,8 @@ JSON parameters, or by a function that recognises estimators.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sklearn.base import is_clusterer, is_regressor
+
 from pacpredict.ensemble.learners import linear, trees, xgboost
 from pacpredict.ensemble.learners.anything import EstimatorLearner
 from pacpredict.ensemble.learners.learner import Learner
@@ -69,6 +71,8 @@ def learner_for(estimator: Any) -> Learner:
             f"{estimator!r:.100} is not an estimator of scikit-learn's kind"
             + (f": it has no {', '.join(missing)}" if missing else ", but a class of them: call it")
         )
+    if is_regressor(estimator) or is_clusterer(estimator):
+        raise InvalidInput(f"{estimator!r:.100} does not predict classes: give a classifier")
     for recogniser in _RECOGNISERS:
         if (learner := recogniser(estimator)) is not None:
             return learner

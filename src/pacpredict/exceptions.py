@@ -28,6 +28,9 @@ Whatever is raised, no answer was given, nothing was charged and no state change
 becomes unavailable in the middle of a commit the release may be on record; asking again gives the recorded answer.
 """
 
+from functools import partial
+from typing import Any
+
 
 class PacPredictError(Exception):
     """Base of all errors of this package."""
@@ -94,6 +97,10 @@ class MissingExtra(PacPredictError, ImportError):
         super().__init__(
             f"{purpose} needs a package that is not installed: pip install 'pacpredict[{extra}]'"
         )
+        self._arguments = extra, purpose
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str]]:  # it may come out of another process
+        return MissingExtra, self._arguments
 
 
 class BudgetExhausted(PacPredictError):
@@ -103,6 +110,9 @@ class BudgetExhausted(PacPredictError):
         super().__init__(message)
         self.needed_nats = needed_nats
         self.left_nats = left_nats
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:  # it may come out of another process
+        return partial(BudgetExhausted, needed_nats=self.needed_nats, left_nats=self.left_nats), (str(self),)
 
 
 class LedgerError(PacPredictError):

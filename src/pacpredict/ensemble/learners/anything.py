@@ -1,23 +1,24 @@
 """Any other classifier of scikit-learn's interface, pipelines included: trained as it is, asked one after another."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from pacpredict.core.validate import IntArray, Votes
 from pacpredict.ensemble.arrays import Arrays
+from pacpredict.ensemble.learners import skops_files
 from pacpredict.ensemble.learners.learner import Prepared, Trained, seeded, single_thread
 from pacpredict.ensemble.tables.schema import Rows, Schema
 from pacpredict.ensemble.votes.expansion import Expansion
-from pacpredict.exceptions import InvalidModel, InvalidQuery, MissingExtra
+from pacpredict.exceptions import InvalidModel, InvalidQuery
 
 
 class EstimatorLearner:
-    """Pipelines of a table with names get a frame, to choose columns from; other estimators get numbers.
+    """Pipelines, and what is built around one, get a frame of a table with names; other estimators get numbers.
 
     Where a table has categories, text or missing values, a bare estimator gets one column per category and a flag for
     each number that may be missing.
@@ -29,7 +30,7 @@ class EstimatorLearner:
 
     def __init__(self, estimator: Any, *, takes_frames: bool | None = None) -> None:
         self.estimator = estimator  # None when only stored models are asked
-        self.takes_frames = isinstance(estimator, Pipeline) if takes_frames is None else takes_frames
+        self.takes_frames = _chooses_columns(estimator) if takes_frames is None else takes_frames
 
     def config(self) -> dict[str, Any]:
         kind = type(self.estimator)
@@ -40,27 +41,23 @@ class EstimatorLearner:
         if schema.is_named and self.takes_frames:
             return schema.frame(rows)
         features = schema.features(rows)
-        is_plain = not any(schema.feature_categories) and not any(
-            column.has_missing for column in schema.columns
-        )
+        may_miss = schema.unknown == "missing" or any(column.has_missing for column in schema.columns)
+        is_plain = not may_miss and not any(schema.feature_categories)
         return features if is_plain else Expansion(schema.feature_categories)(features)
 
     def fit(self, prepared: Prepared, labels: IntArray, schema: Schema, seed: int) -> Trained:  # noqa: ARG002
         model = clone(self.estimator)
-        every = model.get_params() if hasattr(model, "get_params") else {}
-        if every:
-            model.set_params(**single_thread(every), **seeded(every, seed))
+        every = model.get_params()
+        model.set_params(**single_thread(every), **seeded(every, seed))
         model.fit(prepared, labels)
         return Trained(model, {})
 
     def dump(self, model: Any) -> bytes:
-        data: bytes = _skops().dumps(model)
-        return data
+        return skops_files.dumps(model)
 
     def load(self, data: bytes) -> Any:
         """Load what the caller has decided to trust."""
-        skops = _skops()
-        return skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+        return skops_files.loads(data)
 
     def voter(
         self,
@@ -100,11 +97,7 @@ class Loop:
             raise InvalidQuery(f"the models cannot answer this query: {problem}") from problem
 
 
-def _skops() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of modules that skops tries to import
-            import skops.io  # noqa: PLC0415  # an extra
-    except ImportError as problem:
-        raise MissingExtra("skops", "storing or loading this estimator") from problem
-    return skops.io
+def _chooses_columns(estimator: Any) -> bool:
+    """Tell whether columns may be chosen by their names somewhere inside."""
+    parts = [estimator, *estimator.get_params().values()]
+    return any(isinstance(part, Pipeline | ColumnTransformer) for part in parts)

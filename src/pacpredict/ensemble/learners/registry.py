@@ -7,6 +7,8 @@ JSON parameters, or by a function that recognises estimators.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sklearn.base import is_clusterer, is_regressor
+
 from pacpredict.ensemble.learners import linear, trees, xgboost
 from pacpredict.ensemble.learners.anything import EstimatorLearner
 from pacpredict.ensemble.learners.learner import Learner
@@ -35,13 +37,16 @@ def learner_names() -> list[str]:
 
 
 def learner_named(name: str, params: Mapping[str, Any] | None = None, tune: Tune = "none") -> Learner:
-    """Build a learner from its name, with its default parameters unless others are given."""
+    """Build a learner to train with from its name, with its default parameters unless others are given."""
     config: dict[str, Any] = {"name": name}
     if params is not None:
         config["params"] = params
     if tune != "none":
         config["tune"] = tune
-    return learner_of_config(config)
+    learner = learner_of_config(config)
+    if name == "xgboost":
+        xgboost.library()  # a missing package is reported before anything else is done
+    return learner
 
 
 def learner_of_config(config: Mapping[str, Any]) -> Learner:
@@ -60,10 +65,14 @@ def learner_of_config(config: Mapping[str, Any]) -> Learner:
 
 def learner_for(estimator: Any) -> Learner:
     """Return the fastest learner for an estimator: packed, stacked, or a loop over any fit and predict."""
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "predict"):
+    missing = [name for name in ("fit", "predict", "get_params") if not hasattr(estimator, name)]
+    if missing or isinstance(estimator, type):
         raise InvalidInput(
-            f"an estimator needs fit and predict, which {type(estimator).__name__} does not have"
+            f"{estimator!r:.100} is not an estimator of scikit-learn's kind"
+            + (f": it has no {', '.join(missing)}" if missing else ", but a class of them: call it")
         )
+    if is_regressor(estimator) or is_clusterer(estimator):
+        raise InvalidInput(f"{estimator!r:.100} does not predict classes: give a classifier")
     for recogniser in _RECOGNISERS:
         if (learner := recogniser(estimator)) is not None:
             return learner

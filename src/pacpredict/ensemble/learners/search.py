@@ -48,20 +48,21 @@ def search(
 ) -> dict[str, Any]:
     """Return the setting, n_estimators included, that is right most often on the folds; the first among equals."""
     grid = settings()
+    n_folds = min(N_FOLDS, len(labels))
     score = _memory(_scorer(features, labels, types, grid, fixed, seed))
-    best = _full(score, len(grid)) if tune == "full" else _halving(score, len(grid), seed)
-    right = _total(score, best, N_FOLDS)
+    best = _full(score, len(grid), n_folds) if tune == "full" else _halving(score, len(grid), n_folds, seed)
+    right = _total(score, best, n_folds)
     return {**grid[best], "n_estimators": TREES[int(np.argmax(right))]}
 
 
-def _full(score: Score, n_settings: int) -> int:
-    return max(range(n_settings), key=lambda setting: _total(score, setting, N_FOLDS).max())
+def _full(score: Score, n_settings: int, n_folds: int) -> int:
+    return max(range(n_settings), key=lambda setting: _total(score, setting, n_folds).max())
 
 
-def _halving(score: Score, n_settings: int, seed: int) -> int:
+def _halving(score: Score, n_settings: int, n_folds: int, seed: int) -> int:
     alive = np.random.default_rng(seed).permutation(n_settings)[: RUNGS[0][0]].tolist()
-    for (_, n_folds), n_survivors in zip(RUNGS, [*(n for n, _ in RUNGS[1:]), 1], strict=True):
-        totals = {setting: _total(score, setting, n_folds).max() for setting in alive}
+    for (_, tried), n_survivors in zip(RUNGS, [*(n for n, _ in RUNGS[1:]), 1], strict=True):
+        totals = {setting: _total(score, setting, min(tried, n_folds)).max() for setting in alive}
         alive = sorted(alive, key=lambda setting: -totals[setting])[:n_survivors]
     return int(alive[0])
 
@@ -96,8 +97,10 @@ def _scorer(
     goal: dict[str, Any] = {"objective": "binary:logistic"}
     if n_classes > 2:
         goal = {"objective": "multi:softprob", "num_class": n_classes}
-    common = {**fixed, **goal, "tree_method": "hist", "nthread": 1, "seed": seed}
-    common.pop("n_estimators", None)
+    # Among the parameters of the classifier are some that are not XGBoost's own, which it would complain about.
+    known = xgboost.XGBClassifier(**fixed).get_xgb_params()
+    native = {name: known[name] for name in fixed if name in known and name not in {"n_jobs", "random_state"}}
+    common = {**native, **goal, "tree_method": "hist", "nthread": 1, "seed": seed}
     options = {"feature_types": types, "enable_categorical": True, "nthread": 1}
     folds = []
     for train, held_out in _folds(labels, seed):
@@ -117,7 +120,9 @@ def _scorer(
 def _folds(labels: IntArray, seed: int) -> list[tuple[IntArray, IntArray]]:
     """Split by class, so that each fold trains on all of them, unless a class is too rare for that."""
     kind = StratifiedKFold if np.bincount(labels).min() >= N_FOLDS else KFold
-    return list(kind(N_FOLDS, shuffle=True, random_state=seed).split(labels[:, None], labels))
+    return list(
+        kind(min(N_FOLDS, len(labels)), shuffle=True, random_state=seed).split(labels[:, None], labels)
+    )
 
 
 def _decide(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:

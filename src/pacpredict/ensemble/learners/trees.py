@@ -29,7 +29,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "random-forest": {"n_estimators": 100, "min_samples_leaf": 5},
     "hist-gradient-boosting": {"max_depth": 4, "early_stopping": False},
 }
-_MOST_CATEGORIES = 255  # that histogram gradient boosting splits by set; more are taken as numbers
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class TreesLearner:
         every = model.get_params()
         model.set_params(**single_thread(every), **seeded(every, seed))
         if self.name == "hist-gradient-boosting" and "categorical_features" not in self.params:
-            model.set_params(categorical_features=_few_categories(prepared, schema))
+            model.set_params(categorical_features=_few_categories(prepared, schema, model.max_bins))
         model.fit(prepared, labels)
         return Trained(read_sklearn(model, np.arange(len(model.classes_))), dict(self.params))
 
@@ -85,7 +84,7 @@ class TreesLearner:
         return PackedTrees.from_arrays(arrays)
 
 
-def _few_categories(prepared: FloatArray, schema: Schema) -> list[bool]:
-    """Say which features gradient boosting can split by sets of categories in this subset."""
-    few = [0 < n <= _MOST_CATEGORIES for n in schema.feature_categories]
+def _few_categories(prepared: FloatArray, schema: Schema, most: int) -> list[bool]:
+    """Say which features gradient boosting can split by sets of categories in this subset; others are numbers."""
+    few = [0 < n <= most for n in schema.feature_categories]
     return [is_few and bool((~np.isnan(prepared[:, j])).any()) for j, is_few in enumerate(few)]

@@ -18,7 +18,13 @@ from pacpredict.exceptions import MissingExtra
 
 # Without a search: the setting that searches on census income chose most often.
 DEFAULTS = {"max_depth": 4, "learning_rate": 0.1, "n_estimators": 200}
-_PACKABLE = (None, "binary:logistic", "multi:softprob", "multi:softmax")
+# What XGBClassifier chooses by itself, from the number of classes that a subset has.
+_OBJECTIVES = (None, "binary:logistic", "multi:softprob", "multi:softmax")
+_PACKABLE = {
+    "booster": (None, "gbtree"),
+    "multi_strategy": (None, "one_output_per_tree"),
+    "objective": _OBJECTIVES,
+}
 
 
 @dataclass(frozen=True)
@@ -37,8 +43,8 @@ class XGBoostLearner:
         params = chosen_params(estimator)
         if params is None or "missing" in params:
             return None
-        packable = params.get("objective") in _PACKABLE and params.get("booster") in {None, "gbtree"}
-        return cls(params) if packable else None
+        packable = all(params.get(name) in values for name, values in _PACKABLE.items())
+        return cls({name: params[name] for name in params if name != "objective"}) if packable else None
 
     def config(self) -> dict[str, Any]:
         return {"name": self.name, "params": dict(self.params), "tune": self.tune}
@@ -51,12 +57,10 @@ class XGBoostLearner:
         params = dict(self.params)
         if self.tune != "none":
             params |= search(prepared, labels, types, params, seed, self.tune)
-        model = _classifier({**params, "random_state": seed, "n_jobs": 1, "feature_types": types})
+        own = {"random_state": seed, "n_jobs": 1, "feature_types": types, "enable_categorical": True}
+        model = library().XGBClassifier(**{"tree_method": "hist", **params, **own})
         model.fit(prepared, labels)
-        booster = model.get_booster()
-        if "early_stopping_rounds" in params:
-            booster = booster[: model.best_iteration + 1]
-        return Trained(bytes(booster.save_raw("ubj")), params)
+        return Trained(bytes(model.get_booster().save_raw("ubj")), params)
 
     def dump(self, model: bytes) -> bytes:
         return model
@@ -86,9 +90,10 @@ def feature_types(schema: Schema) -> list[str]:
     return ["c" if n_categories else "q" for n_categories in schema.feature_categories]
 
 
-def _classifier(params: Mapping[str, Any]) -> Any:
+def library() -> Any:
+    """Import XGBoost, which is needed to train; the trained models vote without it."""
     try:
-        from xgboost import XGBClassifier  # noqa: PLC0415  # an extra
+        import xgboost  # noqa: PLC0415  # an extra
     except ImportError as problem:
         raise MissingExtra("xgboost", "the learner xgboost") from problem
-    return XGBClassifier(**{"tree_method": "hist", **params, "enable_categorical": True})
+    return xgboost

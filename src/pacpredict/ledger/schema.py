@@ -18,6 +18,7 @@ class Dialect(NamedTuple):
 
 
 SQLITE = Dialect("INTEGER", "REAL", "BLOB", " STRICT")
+POSTGRESQL = Dialect("BIGINT", "DOUBLE PRECISION", "BYTEA", "")
 
 # The one row of `state` exists from the start: it is what a turn locks. A query is answered once, which the unique
 # index on its digest guarantees whatever a session does.

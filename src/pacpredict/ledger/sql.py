@@ -1,5 +1,6 @@
 """What ledgers in SQL databases have in common: a turn is a transaction, and a commit ends it."""
 
+import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged
+from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.ledger.connections import Connection, Connections
 from pacpredict.ledger.records import COLUMNS, Record, first_link, from_row, to_rows
 from pacpredict.ledger.schema import MIGRATIONS, Migration
@@ -22,6 +23,9 @@ from pacpredict.mechanism.ledger import (
     check_continues,
     nowhere,
 )
+
+# After a connection was lost during a commit: how long to try to find out what became of it.
+_INQUIRY_S = 5.0
 
 # Queries looked up by one statement, and records read by one.
 _PAGE = 500
@@ -40,6 +44,7 @@ _END = (
 _NAMES, _MARKS = ", ".join(COLUMNS), ", ".join("?" * len(COLUMNS))
 _INSERT = f"INSERT INTO records ({_NAMES}) VALUES ({_MARKS})"  # noqa: S608  # all of it is written here
 _READ = f"SELECT {_NAMES} FROM records WHERE sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?"  # noqa: S608
+_CHAIN_AT = "SELECT chain FROM records WHERE sequence = ?"
 _RECALL = "SELECT digest, sequence, label FROM records WHERE digest IN ({})"
 # An id that is there with another digest would become NULL, which its column does not take.
 _NOTE = (
@@ -69,6 +74,9 @@ class SqlLedger:
     """A ledger in a database that threads, and processes with a ledger object each, may share."""
 
     kind: str  # of database
+    # Whether a commit that was lost on the way may be found to have happened. Not where the ledger itself could not
+    # write it: what can then be read may not be on disk.
+    asks_after_lost_commits = False
     migrations: Sequence[Migration] = MIGRATIONS
 
     def __init__(self, deployment: str | None, at: Failpoints = nowhere) -> None:
@@ -160,10 +168,30 @@ class SqlLedger:
             writer.run_many(_NOTE, list(requests.items()))
         self._at("after-insert")
         self._at("before-commit")
-        writer.commit()
+        try:
+            writer.commit()
+        except LedgerUnavailable:
+            if not (rows and self.asks_after_lost_commits and self._is_on_record(state.sequence, chain)):
+                raise
         self._at("after-commit")
         if rows or is_first:
             self._kept = chain, state
+
+    def _is_on_record(self, sequence: int, chain: bytes) -> bool:
+        """Find out, over a new connection, whether a commit went through: its chain value is there or not."""
+        deadline = time.monotonic() + _INQUIRY_S
+        while True:
+            try:
+                connection = self._connect()
+                try:
+                    connection.begin()  # waits until the lost transaction has ended, one way or the other
+                    return connection.run(_CHAIN_AT, (sequence,)) == [(chain,)]
+                finally:
+                    connection.close()
+            except LedgerUnavailable:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.1)
 
     def entries(self) -> Iterator[Entry]:
         return (record.entry for record in self.records())
@@ -181,7 +209,7 @@ class SqlLedger:
 
     def chain_at(self, sequence: int) -> bytes | None:
         """Return the chain value of a record, if it is there."""
-        rows = self._read("SELECT chain FROM records WHERE sequence = ?", (sequence,))
+        rows = self._read(_CHAIN_AT, (sequence,))
         return rows[0][0] if rows else None
 
     def close(self) -> None:

@@ -1,0 +1,214 @@
+"""A ledger in a PostgreSQL database, for deployments that are served by several hosts."""
+
+import time
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Self
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from pacpredict.exceptions import InvalidInput, LedgerDamaged, LedgerError, LedgerUnavailable
+from pacpredict.ledger.records import Row
+from pacpredict.ledger.schema import POSTGRESQL, begin_schema, is_current, migrate
+from pacpredict.ledger.sql import SqlLedger, found_ledger
+from pacpredict.mechanism.ledger import Failpoints, nowhere, reuse_conflict
+
+# How long a turn waits for those of others. A commit takes milliseconds.
+_PATIENCE_S = 30.0
+
+# A connection that was not used for this long is tried before it is relied on.
+_IDLE_S = 1.0
+
+# Every session does this first. A commit is on disk when it returns, whatever the server's default; a host that
+# stops in the middle of its turn loses it after a minute, instead of stopping all others.
+_SETTINGS = (
+    "SET synchronous_commit = on",
+    "SET idle_in_transaction_session_timeout = '60s'",
+    "SET tcp_keepalives_idle = 10",
+    "SET client_min_messages = error",
+)
+
+# The number of the lock that keeps two hosts from creating or migrating the tables at once: "pacp" in ASCII.
+_SCHEMA_LOCK = 0x70616370
+
+_DAMAGED = ("42", "XX")  # the tables are not as they should be, or the server says that its data is not
+_REFUSED = ("28", "3D", "42501")  # wrong password, no such database, no permission
+_LOCKED = ("55P03", "57014")
+
+
+class PostgresLedger(SqlLedger):
+    """A ledger in the tables that a URL leads to, in a database or schema of its own.
+
+    Missing tables are created, unless `create` says that they must be there.
+    """
+
+    kind = "postgresql"
+    asks_after_lost_commits = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        deployment: str | None = None,
+        create: bool = True,
+        patience_s: float = _PATIENCE_S,
+        at: Failpoints = nowhere,
+    ) -> None:
+        self._url = url
+        self._location = describe_url(url)
+        self._patience_s = patience_s
+        if create:
+            self._create(deployment)
+        super().__init__(deployment, at)
+
+    @property
+    def location(self) -> str:
+        return self._location
+
+    def _connect(self) -> "PostgresConnection":
+        connection = PostgresConnection(self._url, self._location, self._patience_s)
+        try:
+            if not is_current(connection.run, self.migrations):
+                connection.begin_schema()
+                migrate(connection.run, POSTGRESQL, self.migrations)
+                connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _create(self, deployment: str | None) -> None:
+        with PostgresConnection(self._url, self._location, self._patience_s) as connection:
+            connection.begin_schema()
+            if connection.run("SELECT to_regclass('schema_version')") == [(None,)]:
+                begin_schema(connection.run, POSTGRESQL)
+                migrate(connection.run, POSTGRESQL)
+                found_ledger(connection, deployment)
+            connection.commit()
+
+
+class PostgresConnection:
+    def __init__(self, url: str, location: str, patience_s: float) -> None:
+        self._location = location
+        self._patience_s = patience_s
+        self._used_at = time.monotonic()
+        try:
+            # Transactions are begun by hand.
+            self._postgres = psycopg.connect(
+                url, autocommit=True, connect_timeout=max(2, int(patience_s)), application_name="pacpredict"
+            )
+        except psycopg.Error as problem:
+            raise self._explain(problem) from None
+        try:
+            for statement in _SETTINGS:
+                self.run(statement)
+            self.run(f"SET lock_timeout = {int(patience_s * 1000)}")
+            self._check_durable()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def in_transaction(self) -> bool:
+        status = self._postgres.info.transaction_status
+        return status in (TransactionStatus.INTRANS, TransactionStatus.INERROR, TransactionStatus.ACTIVE)
+
+    def is_current(self) -> bool:
+        """Try a connection that was idle: the server may have been started anew meanwhile."""
+        if not self._postgres.closed and time.monotonic() - self._used_at > _IDLE_S:
+            try:
+                self.run("SELECT 1")
+            except LedgerUnavailable:
+                return False
+        return not self._postgres.closed
+
+    def begin(self) -> None:
+        """Begin a transaction and lock the one row of the state, in one message to the server."""
+        self.run("BEGIN; SELECT one FROM state FOR UPDATE")
+
+    def begin_schema(self) -> None:
+        self.run(f"BEGIN; SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        try:
+            cursor = self._postgres.execute(_translate(statement), values or None, binary=bool(values))
+            rows = cursor.fetchall() if cursor.description else []
+        except psycopg.Error as problem:
+            raise self._explain(
+                problem
+            ) from None  # its text may quote the row, which must not get into a log
+        self._used_at = time.monotonic()
+        return rows
+
+    def run_many(self, statement: str, rows: Sequence[Row]) -> None:
+        try:
+            with self._postgres.cursor() as cursor:
+                cursor.executemany(_translate(statement), rows)
+        except psycopg.Error as problem:
+            raise self._explain(problem) from None
+
+    def commit(self) -> None:
+        self.run("COMMIT")
+
+    def rollback(self) -> None:
+        self.run("ROLLBACK")
+
+    def close(self) -> None:
+        self._postgres.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_durable(self) -> None:
+        if self.run("SHOW fsync") == [("off",)]:
+            raise LedgerUnavailable(
+                f"the database at {self._location} runs with fsync = off and may forget what was released; switch it on"
+            )
+
+    def _explain(self, problem: psycopg.Error) -> LedgerError:
+        """Say what to do about an error of PostgreSQL, by its code and never with its details."""
+        code = problem.sqlstate or ""
+        text = problem.diag.message_primary or str(problem).split("\n", maxsplit=1)[0]
+        what = f"the ledger at {self._location}"
+        if code.startswith("23"):
+            return reuse_conflict()
+        if code.startswith(_REFUSED):
+            return LedgerUnavailable(
+                f"{what} does not let us in ({text}); check the URL, the password and the grants"
+            )
+        if code.startswith(_LOCKED):
+            return LedgerUnavailable(
+                f"{what} was locked by another session for more than {self._patience_s:g} s; try again when that "
+                "one has finished"
+            )
+        if code.startswith(_DAMAGED):
+            return LedgerDamaged(
+                f"{what} is no ledger or is damaged ({text}). Restore the latest backup; an older one would forget "
+                "what was released since"
+            )
+        return LedgerUnavailable(
+            f"{what} cannot be reached or written ({text}); check the database and try again"
+        )
+
+
+def describe_url(url: str) -> str:
+    """Return a URL without its password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as problem:
+        raise InvalidInput(
+            "the URL of the ledger is not one of PostgreSQL: postgresql://user@host/database"
+        ) from problem
+    user, host, port, name = (parts.get(key) for key in ("user", "host", "port", "dbname"))
+    address = f"{host or 'localhost'}:{port}" if port else (host or "localhost")
+    return f"postgresql://{f'{user}@' if user else ''}{address}/{name or user or ''}"
+
+
+@cache
+def _translate(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()

@@ -1,0 +1,13 @@
+"""The PostgreSQL ledger keeps the contract of all ledgers."""
+
+import pytest
+
+from ledger_contract import LedgerContract
+from pacpredict.ledger.postgres import PostgresLedger
+
+
+class TestPostgresLedger(LedgerContract):
+    @pytest.fixture
+    def ledger(self, url):
+        with PostgresLedger(url) as ledger:
+            yield ledger

@@ -11,11 +11,12 @@ help: ## list the targets
 
 env: $(STAMP) ## create .venv with every extra
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt tests/serving/kserve.txt
 	@test -n "$(PYTHON)" || { echo "No Python found; install Python 3.11 or newer, or say make PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "pacpredict needs Python 3.11 or newer; say make PYTHON=..."; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,postgres,skops,xgboost]' --constraint constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,postgres,serve,skops,xgboost]' --constraint constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/serving/kserve.txt
 	@touch $(STAMP)
 
 demo: env ## answer 1,000 queries privately and print what leaked

@@ -115,6 +115,9 @@ class Curator:
             self.ensemble.labels(np.array([release.label for release in releases], np.int64)), releases
         )
 
+    def close(self) -> None:
+        self.ledger.close()
+
     def guarantee(self, prior: float | None = None) -> Guarantee:
         """Bound the success of any attack with this prior; by default of membership inference."""
         return self.session.guarantee(self.recipe.priors()["membership"] if prior is None else prior)

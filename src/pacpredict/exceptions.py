@@ -16,6 +16,12 @@ PacPredictError
 ├── InvalidArtifact           a directory that is no artifact, or one whose files are damaged, missing or foreign
 │   └── UntrustedArtifact     its files can name code to run, and nobody has said that they may
 ├── MissingExtra              a package that is not installed with pacpredict alone (also an ImportError)
+├── RequestRefused            an HTTP request that is not looked into
+│   ├── UnknownModel          there is no model of this name or version here
+│   ├── BodyTooLarge          more bytes than the server takes
+│   ├── BodyTooSlow           the body did not arrive in time
+│   ├── UnsupportedEncoding   a compressed body
+│   └── ServerBusy            too many requests wait already
 ├── BudgetExhausted           the release would pass the total budget; nothing was drawn or charged
 └── LedgerError               the ledger could not take the release; nothing was released
     ├── LedgerConflict        the ledger is not where this session left it
@@ -101,6 +107,30 @@ class MissingExtra(PacPredictError, ImportError):
 
     def __reduce__(self) -> tuple[Any, tuple[str, str]]:  # it may come out of another process
         return MissingExtra, self._arguments
+
+
+class RequestRefused(PacPredictError):
+    pass
+
+
+class UnknownModel(RequestRefused):
+    pass
+
+
+class BodyTooLarge(RequestRefused):
+    pass
+
+
+class BodyTooSlow(RequestRefused):
+    pass
+
+
+class UnsupportedEncoding(RequestRefused):
+    pass
+
+
+class ServerBusy(RequestRefused):
+    pass
 
 
 class BudgetExhausted(PacPredictError):

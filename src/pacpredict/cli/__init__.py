@@ -10,12 +10,20 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from pacpredict.cli import fit, plan, predict, show
+from pacpredict.cli import fit, plan, predict, serve, show
 from pacpredict.cli.command import Command
 from pacpredict.exceptions import PacPredictError
 
 # A new command is a Command in a file of this folder and its name here.
-COMMANDS: tuple[Command, ...] = (fit.FIT, predict.PREDICT, show.SHOW, fit.VERIFY, plan.PLAN, plan.BOUNDS)
+COMMANDS: tuple[Command, ...] = (
+    fit.FIT,
+    predict.PREDICT,
+    serve.SERVE,
+    show.SHOW,
+    fit.VERIFY,
+    plan.PLAN,
+    plan.BOUNDS,
+)
 
 EXIT_REFUSED = 2
 # What a shell reports of programs that these signals ended.

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pacpredict.ensemble.artifact.artifact import LEDGER
-from pacpredict.exceptions import InvalidInput
+from pacpredict.exceptions import InvalidInput, MissingExtra
 from pacpredict.ledger.sql import SqlLedger
 from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.ledger.witness import WitnessedLedger, open_witnessed
@@ -22,4 +22,12 @@ def open_ledger(home: Path, identity: str, url: str | None = None) -> WitnessedL
 def _connect(home: Path, identity: str, url: str | None) -> SqlLedger:
     if url is None:
         return SqliteLedger(home / LEDGER, deployment=identity, create=False)
-    raise InvalidInput(f"{url} is not understood")
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise InvalidInput(
+            f"a ledger is at a URL like postgresql://user@host/database, not at {url.split(':')[0]}:..."
+        )
+    try:
+        from pacpredict.ledger.postgres import PostgresLedger  # noqa: PLC0415  # an extra
+    except ImportError as problem:
+        raise MissingExtra("postgres", "a ledger in PostgreSQL") from problem
+    return PostgresLedger(url, deployment=identity, create=False)

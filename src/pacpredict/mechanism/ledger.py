@@ -99,6 +99,9 @@ class Ledger(Protocol):
     def entries(self) -> Iterator[Entry]:
         """Yield all entries in order."""
 
+    def close(self) -> None:
+        """Let go of files and connections. All that was committed stays."""
+
 
 class MemoryLedger:
     """A ledger for sessions that end with the process: experiments, tests, notebooks."""
@@ -145,6 +148,9 @@ class MemoryLedger:
 
     def entries(self) -> Iterator[Entry]:
         return iter(tuple(self._entries))
+
+    def close(self) -> None:
+        """Nothing is held but memory."""
 
     def _note(self, requests: Mapping[str, bytes]) -> None:
         if any(self._requests.get(name, digest) != digest for name, digest in requests.items()):

@@ -1,0 +1,1 @@
+"""The edge towards untrusted clients: HTTP in, releases out."""

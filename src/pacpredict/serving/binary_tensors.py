@@ -1,0 +1,92 @@
+"""The protocol's binary extension: tensors as bytes behind the JSON of a body.
+
+The header Inference-Header-Content-Length says where the JSON ends; `binary_data_size` in the parameters of a tensor
+how many of the bytes behind it are its own, in order. A text is its length in four bytes, little-endian, and UTF-8.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pacpredict.ensemble.tables.values import show
+from pacpredict.exceptions import InvalidQuery
+from pacpredict.serving.tensors import DTYPES, TensorHead, Values
+
+LENGTH_HEADER = "Inference-Header-Content-Length"
+_LENGTH_BYTES = 4
+
+
+def split_body(body: bytes, json_length: str | None) -> tuple[bytes, "BinaryPart"]:
+    """Return the JSON of a body and what is behind it."""
+    if json_length is None:
+        return body, BinaryPart(b"")
+    if not (json_length.isascii() and json_length.isdigit() and len(json_length) < 20):
+        raise InvalidQuery(f"{LENGTH_HEADER} must be a number of bytes, got {show(json_length)}")
+    length = int(json_length)
+    if length > len(body):
+        raise InvalidQuery(f"{LENGTH_HEADER} is {length:,}, but the body has {len(body):,} bytes")
+    return body[:length], BinaryPart(body[length:])
+
+
+class BinaryPart:
+    """Bytes that tensors take their share of, one after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._taken = 0
+
+    def take(self, size: Any) -> bytes:
+        if type(size) is not int or size < 0:
+            raise InvalidQuery(f"binary_data_size must be a number of bytes, got {show(size)}")
+        if size > len(self._data) - self._taken:
+            raise InvalidQuery(f"binary_data_size is {size:,}, but fewer bytes are left of the body")
+        self._taken += size
+        return self._data[self._taken - size : self._taken]
+
+    def check_all_taken(self) -> None:
+        if self._taken != len(self._data):
+            raise InvalidQuery(
+                f"{len(self._data) - self._taken:,} bytes at the end of the body belong to no input"
+            )
+
+
+def decode(head: TensorHead, data: bytes) -> Values:
+    """Return the values of a tensor, flat."""
+    if head.datatype == "BYTES":
+        return _decode_texts(head, data)
+    dtype = DTYPES[head.datatype]
+    if len(data) != head.size * dtype.itemsize:
+        raise InvalidQuery(
+            f"input {show(head.name)}: shape {head.shape} of {head.datatype} needs {head.size * dtype.itemsize:,} "
+            f"bytes, got {len(data):,}"
+        )
+    if dtype.kind == "b" and data.translate(None, b"\0\1"):
+        raise InvalidQuery(f"input {show(head.name)}: a byte of BOOL must be 0 or 1")
+    return np.frombuffer(data, dtype)
+
+
+def _decode_texts(head: TensorHead, data: bytes) -> list[str]:
+    texts, position = [], 0
+    try:
+        while position < len(data):
+            start = position + _LENGTH_BYTES
+            position = start + int.from_bytes(data[position:start], "little")
+            if position > len(data):
+                raise InvalidQuery(f"input {show(head.name)}: a text of BYTES is cut off")
+            texts.append(data[start:position].decode())
+    except UnicodeDecodeError:
+        raise InvalidQuery(f"input {show(head.name)}: a text of BYTES is not UTF-8") from None
+    if len(texts) != head.size:
+        raise InvalidQuery(
+            f"input {show(head.name)}: shape {head.shape} needs {head.size:,} texts, got {len(texts):,}"
+        )
+    return texts
+
+
+def encode(datatype: str, values: Sequence[Any]) -> bytes:
+    """Return the bytes of a tensor of an answer."""
+    if datatype != "BYTES":
+        return np.asarray(values, DTYPES[datatype]).tobytes()
+    texts = [text.encode() for text in values]
+    return b"".join(part for text in texts for part in (len(text).to_bytes(_LENGTH_BYTES, "little"), text))

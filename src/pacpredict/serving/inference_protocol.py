@@ -1,0 +1,167 @@
+"""The Open Inference Protocol (KServe V2): what the model takes and gives, requests in, answers out.
+
+There is one input tensor for each column, of shape [n] or [n, 1]. A table of numbers only may also come as one tensor
+of shape [n, number of columns], under any name that is not that of a column. The output is the tensor `label`.
+"""
+
+from typing import Any
+
+import numpy as np
+import orjson
+
+from pacpredict.curator import Answers
+from pacpredict.ensemble.tables.classes import Classes
+from pacpredict.ensemble.tables.schema import Column, Rows, Schema
+from pacpredict.ensemble.tables.values import show, show_some
+from pacpredict.exceptions import InvalidQuery
+from pacpredict.serving.binary_tensors import LENGTH_HEADER, BinaryPart, decode, encode, split_body
+from pacpredict.serving.inquiry import Inquiry, read_flag, read_id, read_object
+from pacpredict.serving.limits import Limits, parse_json
+from pacpredict.serving.tensors import Tensor, read_head, read_json_values
+
+VERSION = "1"  # an artifact never changes: another fit is another model
+OUTPUT = "label"
+_WHOLE_INT64 = range(-(2**63), 2**63)
+
+
+class InferenceProtocol:
+    def __init__(self, name: str, schema: Schema, classes: Classes, limits: Limits) -> None:
+        self.name = name
+        self._schema = schema
+        self._limits = limits
+        self._columns = {column.name for column in schema.columns}
+        self._is_all_numbers = all(column.kind == "number" for column in schema.columns)
+        self._datatype = label_datatype(classes)
+
+    def metadata(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "versions": [VERSION],
+            "platform": "pacpredict",
+            "inputs": [
+                {"name": column.name, "datatype": column_datatype(column), "shape": [-1]}
+                for column in self._schema.columns
+            ],
+            "outputs": [{"name": OUTPUT, "datatype": self._datatype, "shape": [-1]}],
+        }
+
+    def read(self, body: bytes, json_length: str | None) -> Inquiry:
+        """Return what a body asks; InvalidQuery if that cannot be understood."""
+        head, binary = split_body(body, json_length)
+        request = parse_json(head)
+        parameters = read_object(request, "parameters")
+        rows = self._rows(_read_inputs(request.get("inputs"), binary))
+        return Inquiry(
+            rows,
+            read_id(request.get("id")),
+            read_flag(parameters, "partial"),
+            _wants_binary(request.get("outputs"), parameters),
+        )
+
+    def write(self, inquiry: Inquiry, answers: Answers) -> tuple[bytes, dict[str, str]]:
+        """Return the body and the headers of an answer."""
+        labels = self._labels(answers)
+        output: dict[str, Any] = {"name": OUTPUT, "datatype": self._datatype, "shape": [len(labels)]}
+        reply: dict[str, Any] = {"model_name": self.name, "model_version": VERSION}
+        if inquiry.id is not None:
+            reply["id"] = inquiry.id
+        reply["parameters"] = describe_releases(inquiry, answers)
+        reply["outputs"] = [output]
+        if not inquiry.is_binary:
+            output["data"] = labels
+            return orjson.dumps(reply), {"content-type": "application/json"}
+        data = encode(self._datatype, labels)
+        output["parameters"] = {"binary_data_size": len(data)}
+        head = orjson.dumps(reply)
+        return head + data, {"content-type": "application/octet-stream", LENGTH_HEADER: str(len(head))}
+
+    def _labels(self, answers: Answers) -> list[Any]:
+        labels = answers.labels.tolist()
+        return list(map(as_text, labels)) if self._datatype == "BYTES" else labels
+
+    def _rows(self, tensors: list[Tensor]) -> Rows:
+        self._limits.check_rows(tensors[0].shape[0])
+        if len(tensors) == 1 and len(tensors[0].shape) == 2 and tensors[0].name not in self._columns:
+            return self._matrix_rows(tensors[0])
+        columns = {tensor.name: tensor.values for tensor in tensors}
+        if len(columns) < len(tensors):
+            raise InvalidQuery("two inputs have the same name")
+        for tensor in tensors:
+            if len(tensor.shape) == 2 and tensor.shape[1] != 1:
+                raise InvalidQuery(f"input {show(tensor.name)}: the shape of a column must be [n] or [n, 1]")
+        return self._schema.rows_from_columns(columns)
+
+    def _matrix_rows(self, tensor: Tensor) -> Rows:
+        if not self._is_all_numbers or tensor.datatype == "BYTES":
+            raise InvalidQuery(
+                f"{show(tensor.name)} is not a column; one matrix is taken for tables of numbers only, as numbers. "
+                f"Send one tensor for each of {show_some(sorted(self._columns), 20)}"
+            )
+        numbers = np.array(tensor.values, np.float64)  # of a list, None becomes NaN
+        return self._schema.rows(numbers.reshape(tensor.shape))
+
+
+def column_datatype(column: Column) -> str:
+    """Return the datatype that metadata names for a column; others are taken where the values mean the same."""
+    if column.kind == "number":
+        return "FP64"
+    if column.kind == "boolean":
+        return "BOOL"
+    return _common_datatype(column.categories) or "BYTES"
+
+
+def label_datatype(classes: Classes) -> str:
+    return _common_datatype(classes.values) or "BYTES"
+
+
+def _common_datatype(values: tuple[Any, ...]) -> str | None:
+    kinds = {type(value) for value in values}
+    if kinds == {int}:
+        return "INT64" if all(value in _WHOLE_INT64 for value in values) else None
+    return {frozenset({bool}): "BOOL", frozenset({float}): "FP64"}.get(frozenset(kinds))
+
+
+def as_text(label: Any) -> str:
+    return label if type(label) is str else str(label)
+
+
+def describe_releases(inquiry: Inquiry, answers: Answers) -> dict[str, Any]:
+    """Return what answers say beside labels: numbers in the history, charges, and how far a partial one came."""
+    described: dict[str, Any] = {
+        "sequence": [release.sequence for release in answers.releases],
+        "charge_nats": [release.charge for release in answers.releases],
+    }
+    if inquiry.partial:
+        described |= {"rows_asked": len(inquiry.rows), "rows_answered": len(answers.releases)}
+    return described
+
+
+def _read_inputs(inputs: Any, binary: BinaryPart) -> list[Tensor]:
+    if not isinstance(inputs, list) or not inputs:
+        raise InvalidQuery("'inputs' must be a list of tensors")
+    tensors = [_read_tensor(given, binary) for given in inputs]
+    binary.check_all_taken()
+    return tensors
+
+
+def _read_tensor(given: Any, binary: BinaryPart) -> Tensor:
+    head = read_head(given)
+    size = read_object(given, "parameters").get("binary_data_size")
+    if (size is None) is ("data" not in given):
+        raise InvalidQuery(f"input {show(head.name)} needs either data or binary_data_size, and not both")
+    values = read_json_values(head, given["data"]) if size is None else decode(head, binary.take(size))
+    return Tensor(head.name, head.datatype, head.shape, values)
+
+
+def _wants_binary(outputs: Any, parameters: dict[str, Any]) -> bool:
+    if outputs is None or outputs == []:
+        return read_flag(parameters, "binary_data_output")
+    if not isinstance(outputs, list) or not all(isinstance(output, dict) for output in outputs):
+        raise InvalidQuery("'outputs' must be a list of JSON objects")
+    if len(outputs) > 1 or outputs[0].get("name") != OUTPUT:
+        raise InvalidQuery(f"the only output is {OUTPUT!r}; leave 'outputs' out, or ask for that")
+    own = read_object(outputs[0], "parameters")
+    return read_flag(
+        own if "binary_data" in own else {"binary_data": parameters.get("binary_data_output", False)},
+        "binary_data",
+    )

@@ -1,0 +1,160 @@
+"""From inquiries to answers: models vote in several threads, and one thread lets all that wait share a commit.
+
+    event loop -> [asked] -> voting threads -> [ready] -> answering thread -> event loop
+
+While a commit is on its way to the disk further requests gather, and the next commit takes all of them. So one client
+waits for its own commit only, and many clients need hardly more commits than one.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from pacpredict.curator import Answers, Curator
+from pacpredict.exceptions import LedgerError, ServerBusy
+from pacpredict.mechanism.request import Request
+from pacpredict.serving.inquiry import Inquiry
+
+# A turn keeps other processes waiting; this many releases take some tens of milliseconds.
+_ROWS_PER_TURN = 1_000
+
+Read = Callable[[], Inquiry]
+
+
+class Answered(NamedTuple):
+    inquiry: Inquiry
+    answers: Answers
+
+
+class _Asked(NamedTuple):
+    read: Read
+    future: "asyncio.Future[Answered]"
+
+
+class _Ready(NamedTuple):
+    inquiry: Inquiry
+    request: Request
+    future: "asyncio.Future[Answered]"
+
+
+Outcome = tuple["asyncio.Future[Answered]", Answered | Exception]
+
+
+class Pipeline:
+    """Answers inquiries of one event loop. Start it there; closing it answers what still waits."""
+
+    def __init__(self, curator: Curator, most_waiting: int, n_threads: int | None = None) -> None:
+        self.is_ledger_well = True  # as far as was seen last
+        self._curator = curator
+        self._most_waiting = most_waiting
+        self._n_waiting = 0
+        self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
+        self._ready: SimpleQueue[_Ready | None] = SimpleQueue()
+        n_voting = n_threads or os.cpu_count() or 1
+        self._voting = [
+            threading.Thread(target=self._vote_on_all, name=f"voting-{i}") for i in range(n_voting)
+        ]
+        self._answering = threading.Thread(target=self._answer_all, name="answering")
+        self._loop: asyncio.AbstractEventLoop
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        for thread in (*self._voting, self._answering):
+            thread.start()
+
+    def close(self) -> None:
+        """Finish what was begun, in order, and end the threads."""
+        for _ in self._voting:
+            self._asked.put(None)
+        for thread in self._voting:
+            thread.join()
+        self._ready.put(None)
+        self._answering.join()
+
+    async def answer(self, read: Read) -> Answered:
+        """Read, vote, and answer with what the ledger has recorded by then."""
+        if self._n_waiting >= self._most_waiting:
+            raise ServerBusy(f"{self._n_waiting:,} requests wait already; try again in a moment")
+        future: asyncio.Future[Answered] = self._loop.create_future()
+        self._n_waiting += 1
+        try:
+            self._asked.put(_Asked(read, future))
+            return await future
+        finally:
+            self._n_waiting -= 1
+
+    def check_ledger(self) -> None:
+        """Raise LedgerError if the ledger cannot be read now."""
+        try:
+            self._curator.session.snapshot()
+        except LedgerError:
+            self.is_ledger_well = False
+            raise
+        self.is_ledger_well = True
+
+    def _vote_on_all(self) -> None:
+        while (asked := self._asked.get()) is not None:
+            try:
+                inquiry = asked.read()
+                rows, request_id, partial, _ = inquiry
+                request = self._curator.request(rows, request_id=request_id, partial=partial)
+            except Exception as problem:  # noqa: BLE001  # whatever it is belongs to this request, not to the thread
+                self._deliver([(asked.future, problem)])
+            else:
+                self._ready.put(_Ready(inquiry, request, asked.future))
+
+    def _answer_all(self) -> None:
+        is_open = True
+        while is_open:
+            group, is_open = self._next_group()
+            if group:
+                self._deliver(self._serve(group))
+
+    def _next_group(self) -> tuple[list[_Ready], bool]:
+        """Wait for a request and take all others that are ready too; False once there will be no more."""
+        group: list[_Ready] = []
+        n_rows = 0
+        ready = self._ready.get()
+        while ready is not None:
+            group.append(ready)
+            n_rows += len(ready.request.questions)
+            if n_rows >= _ROWS_PER_TURN:
+                return group, True
+            try:
+                ready = self._ready.get_nowait()
+            except Empty:
+                return group, True
+        return group, False
+
+    def _serve(self, group: Sequence[_Ready]) -> list[Outcome]:
+        try:
+            outcomes = self._curator.session.serve([ready.request for ready in group])
+        except Exception as problem:  # noqa: BLE001  # the requests fail, the thread goes on
+            self.is_ledger_well = self.is_ledger_well and not isinstance(problem, LedgerError)
+            return [(ready.future, problem) for ready in group]
+        self.is_ledger_well = True
+        return [
+            (
+                ready.future,
+                outcome
+                if isinstance(outcome, Exception)
+                else Answered(ready.inquiry, self._curator.answers(outcome)),
+            )
+            for ready, outcome in zip(group, outcomes, strict=True)
+        ]
+
+    def _deliver(self, outcomes: list[Outcome]) -> None:
+        self._loop.call_soon_threadsafe(_resolve, outcomes)
+
+
+def _resolve(outcomes: list[Outcome]) -> None:
+    for future, outcome in outcomes:
+        if future.done():  # cancelled, with its connection
+            continue
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)

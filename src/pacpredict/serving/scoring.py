@@ -1,0 +1,103 @@
+"""MLflow's scoring protocol: rows with named columns, as one would write them by hand for curl.
+
+| body | rows |
+|---|---|
+| `{"dataframe_split": {"columns": ["age", ...], "data": [[39, ...], ...]}}` | as pandas splits a frame |
+| `{"dataframe_records": [{"age": 39, ...}, ...]}` | one object for each row |
+| `{"instances": ...}` | a list of objects, or of lists in the order of the columns |
+| `{"inputs": ...}` | an object of columns, or a list as above |
+| CSV, with `Content-Type: text/csv` | a line of names first; an empty cell is missing |
+
+Beside these, `"params": {"id": "...", "partial": true}` means what id and parameters mean in the other protocol.
+"""
+
+import csv
+import io
+from typing import Any
+
+import orjson
+
+from pacpredict.curator import Answers
+from pacpredict.ensemble.tables.schema import Rows, Schema
+from pacpredict.ensemble.tables.values import show
+from pacpredict.exceptions import InvalidQuery
+from pacpredict.serving.inference_protocol import as_text, describe_releases
+from pacpredict.serving.inquiry import Inquiry, read_flag, read_id, read_object
+from pacpredict.serving.limits import Limits, parse_json
+
+_FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
+_JSON_LABELS = (str, bool, int, float)
+
+
+class Scoring:
+    def __init__(self, schema: Schema, limits: Limits) -> None:
+        self._schema = schema
+        self._limits = limits
+
+    def read(self, body: bytes, content_type: str) -> Inquiry:
+        """Return what a body asks. Whatever does not say that it is CSV is read as JSON: curl says neither."""
+        if content_type.partition(";")[0].strip().lower() == "text/csv":
+            return Inquiry(self._rows_of_csv(body))
+        request = parse_json(body)
+        forms = [form for form in _FORMS if form in request]
+        if len(forms) != 1:
+            raise InvalidQuery(f"the body must have exactly one of {', '.join(_FORMS)}")
+        params = read_object(request, "params")
+        given = request[forms[0]]
+        rows = self._rows_of_split(given) if forms == ["dataframe_split"] else self._rows(given)
+        return Inquiry(rows, read_id(params.get("id")), read_flag(params, "partial"))
+
+    def write(self, inquiry: Inquiry, answers: Answers) -> tuple[bytes, dict[str, str]]:
+        """Return the body and the headers of an answer."""
+        labels = [
+            label if isinstance(label, _JSON_LABELS) else as_text(label) for label in answers.labels.tolist()
+        ]
+        reply = {"predictions": labels, "parameters": describe_releases(inquiry, answers)}
+        # Integers beyond 64 bits are a label's own; as text they stay what they are.
+        return orjson.dumps(reply, default=str), {"content-type": "application/json"}
+
+    def _rows(self, given: Any) -> Rows:
+        if isinstance(given, dict):
+            longest = max((len(column) for column in given.values() if isinstance(column, list)), default=0)
+            self._limits.check_rows(longest)
+            return self._schema.rows_from_columns(given)
+        if not isinstance(given, list):
+            raise InvalidQuery(f"expected a list of rows or an object of columns, got {show(given)}")
+        self._limits.check_rows(len(given))
+        if given and not isinstance(given[0], list | dict):
+            given = [[value] for value in given]  # a table of one column
+        return self._schema.rows(given)
+
+    def _rows_of_split(self, split: Any) -> Rows:
+        names = split.get("columns") if isinstance(split, dict) else None
+        rows = split.get("data") if isinstance(split, dict) else None
+        if not isinstance(names, list) or not isinstance(rows, list):
+            raise InvalidQuery("'dataframe_split' needs the lists 'columns' and 'data'")
+        self._limits.check_rows(len(rows))
+        if names == list(range(len(names))):  # pandas's names for columns that have none
+            return self._schema.rows(rows)
+        return self._rows_of_table(names, rows)
+
+    def _rows_of_csv(self, body: bytes) -> Rows:
+        try:
+            # With a byte order mark or without, and blanks after commas skipped: as files are read.
+            lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), skipinitialspace=True)
+            cells = [line for line in lines if line]
+        except UnicodeDecodeError:
+            raise InvalidQuery("the CSV is not UTF-8") from None
+        except csv.Error as problem:
+            raise InvalidQuery(f"the body cannot be read as CSV: {problem}") from None
+        if not cells:
+            raise InvalidQuery("the CSV is empty")
+        self._limits.check_rows(len(cells) - 1)
+        return self._rows_of_table(cells[0], [[cell or None for cell in line] for line in cells[1:]])
+
+    def _rows_of_table(self, names: list[Any], rows: list[Any]) -> Rows:
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise InvalidQuery("the names of columns must be texts that differ from each other")
+        for i, row in enumerate(rows):
+            if not isinstance(row, list) or len(row) != len(names):
+                raise InvalidQuery(f"row {i} (from 0) must be a list of {len(names)} values")
+        return self._schema.rows_from_columns(
+            {name: [row[j] for row in rows] for j, name in enumerate(names)}
+        )

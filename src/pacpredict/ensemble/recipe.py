@@ -40,6 +40,8 @@ class Recipe:
     def __post_init__(self) -> None:
         check_model_count(self.n_models)
         check_decoder(self.decode)
+        if self.seed < 0:
+            raise InvalidInput(f"a seed is a whole number of at least 0, got {self.seed}")
         if self.construction not in CONSTRUCTIONS:
             raise InvalidInput(
                 f"construction must be one of {', '.join(CONSTRUCTIONS)}, got {self.construction!r}"

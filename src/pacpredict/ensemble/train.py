@@ -14,6 +14,7 @@ from pacpredict.ensemble.learners.learner import Learner, Prepared, Trained, sub
 from pacpredict.ensemble.pool import Pool
 from pacpredict.ensemble.subsets import Subsets
 from pacpredict.ensemble.tables.schema import Schema
+from pacpredict.exceptions import InvalidInput
 
 
 class Fitted(NamedTuple):
@@ -53,8 +54,16 @@ def train(
         delayed(_train_one)(i, learner, prepared, pool.labels, subsets.indices(i), pool.schema, seeds[i])
         for i in wanted
     )
+    if n_jobs == 0:
+        raise InvalidInput(
+            "n_jobs must be a number of models to train at a time, or -1 for one per core; got 0"
+        )
     # A backend of None here would hide one that the caller has configured around this call.
-    with parallel_config(**({} if backend is None else {"backend": backend})):
+    try:
+        configured = parallel_config(**({} if backend is None else {"backend": backend}))
+    except ValueError as problem:
+        raise InvalidInput(f"joblib has no backend {backend!r}: {problem}") from problem
+    with configured:
         yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
 
 

@@ -42,7 +42,6 @@ MANIFEST, VOTES, SUBSETS, SECRET = "manifest.json", "votes.npz", "subsets.npy", 
 LEDGER, WITNESS = "ledger.sqlite", "witness.json"
 # Files that change while a deployment lives, and what SQLite, or a process that was killed, has beside them.
 CHANGING = re.compile(rf"({re.escape(LEDGER)}|{re.escape(WITNESS)})(\.[0-9a-f]+\.new)?(-wal|-shm|-journal)?")
-PARTIAL_SUFFIX = ".partial"
 _OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -101,16 +100,22 @@ class Artifact:
 
     @cached_property
     def subsets(self) -> Subsets:
-        packed = np.load(self.path / SUBSETS, allow_pickle=False)
-        return Subsets(self.recipe.n_models, self.n_records, packed)
+        try:
+            packed = np.load(self.path / SUBSETS, allow_pickle=False)
+            return Subsets(self.recipe.n_models, self.n_records, packed)
+        except (ValueError, EOFError) as problem:
+            raise InvalidArtifact(
+                f"{self.path / SUBSETS} does not hold these subsets: {problem}"
+            ) from problem
 
     def secret(self) -> Secret:
         """Read the secret; it stays hidden in the object."""
         try:
             index = int(read_json(self.path / SECRET)["model"])
             return Secret(index, self.recipe.n_models)
-        except (KeyError, ValueError, TypeError, InvalidInput) as problem:
-            raise InvalidArtifact(f"{self.path / SECRET} is damaged") from problem.with_traceback(None)
+        except (KeyError, ValueError, TypeError, InvalidInput):
+            # Without its cause, which would show what is in the file.
+            raise InvalidArtifact(f"{self.path / SECRET} is damaged") from None
 
     def ensemble(self) -> Ensemble:
         """Load the models, ready to vote."""
@@ -155,6 +160,11 @@ def voter_of(learner: Learner, home: Path, n_models: int, n_classes: int, schema
     return learner.voter(models, classes, n_classes, schema)
 
 
+def partial_of(path: Path) -> Path:
+    """Return where the artifact of this name is made."""
+    return path.parent / f"{path.name}.partial"
+
+
 def record_name(i: int) -> str:
     return f"models/{i:03d}.json"
 
@@ -172,19 +182,20 @@ def files_below(home: Path) -> Iterator[str]:
 
 
 def _check_is_artifact(home: Path) -> None:
-    partial = home.with_name(home.name + PARTIAL_SUFFIX)
-    if not home.exists() and partial.exists():
+    if not home.exists() and partial_of(home).exists():
         raise InvalidArtifact(
             f"the fit of {home} was interrupted: run the same fit again, it trains what is missing"
         )
     if not home.is_dir():
         raise InvalidArtifact(f"there is no artifact {home}: `pacpredict fit` makes one")
-    if not (home / MANIFEST).is_file():
+    if not (home / MANIFEST).exists():
         raise InvalidArtifact(f"{home} is not an artifact: it has no {MANIFEST}")
+    _check_is_plain(home / MANIFEST)
 
 
 def _check_files(home: Path, listed: Any) -> None:
-    if not isinstance(listed, dict) or SECRET not in listed or SUBSETS not in listed:
+    is_list = isinstance(listed, dict) and all(isinstance(about, dict) for about in listed.values())
+    if not is_list or SECRET not in listed or SUBSETS not in listed:
         raise InvalidArtifact(f"{home / MANIFEST} does not list its files: it is damaged or was edited")
     found = set(files_below(home))
     for name in sorted(set(listed) | found):
@@ -193,10 +204,15 @@ def _check_files(home: Path, listed: Any) -> None:
             raise InvalidArtifact(f"{path} is missing: restore the artifact from a copy, or fit again")
         if name not in listed:
             raise InvalidArtifact(f"{path} does not belong to this artifact: remove it")
-        if path.is_symlink() or not path.is_file():
-            raise InvalidArtifact(f"{path} is not a plain file: restore the artifact from a copy")
-        if path.stat().st_size != listed[name]["bytes"] or sha256_of(path) != listed[name]["sha256"]:
+        _check_is_plain(path)
+        about = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        if listed[name] != about:
             raise InvalidArtifact(f"{path} has changed since the fit: restore the artifact from a copy")
+
+
+def _check_is_plain(path: Path) -> None:
+    if path.is_symlink() or not path.is_file():
+        raise InvalidArtifact(f"{path} is not a plain file: restore the artifact from a copy")
 
 
 def _check_private(path: Path) -> None:

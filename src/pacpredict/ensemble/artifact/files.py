@@ -48,9 +48,12 @@ def sync_directory(path: Path) -> None:
 
 def sha256_of(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_READ_AT_ONCE):
-            digest.update(block)
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(_READ_AT_ONCE):
+                digest.update(block)
+    except PermissionError as problem:
+        raise InvalidArtifact(f"{path} cannot be read: only its owner may open this artifact") from problem
     return digest.hexdigest()
 
 

@@ -28,7 +28,8 @@ def verify_models(
         if the subsets, a model or the packed votes are not what the recipe makes.
     """
     recipe = artifact.recipe
-    if pool.digest() != artifact.manifest["records_sha256"]:
+    same_columns = pool.schema == artifact.schema and pool.classes == artifact.classes
+    if not same_columns or pool.digest() != artifact.manifest["records_sha256"]:
         raise InvalidTable(
             "these are not the records that the artifact was fitted on, or not in the same order"
         )
@@ -37,13 +38,13 @@ def verify_models(
         raise InvalidArtifact("the artifact's subsets are not those that its seed draws")
     _check_votes(artifact)
     chosen = np.random.default_rng().permutation(recipe.n_models)[:n_models].tolist()
-    learner = artifact.trainer()
+    learner, records = artifact.trainer(), artifact.records()
     progress(0, len(chosen))
     for done, (i, fitted) in enumerate(
         train(learner, pool, subsets, recipe.seed, chosen, n_jobs=n_jobs), start=1
     ):
         again = None if fitted.model is None else learner.dump(fitted.model)
-        if again != artifact.model_bytes(i):
+        if again != artifact.model_bytes(i) or fitted.classes.tolist() != records[i]["classes"]:
             raise InvalidArtifact(f"model {i} is not what training it again makes{_other_versions(artifact)}")
         progress(done, len(chosen))
     return sorted(chosen)

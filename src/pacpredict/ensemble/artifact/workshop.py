@@ -6,6 +6,7 @@ A fit that was killed leaves `NAME.partial` with the models that were finished; 
 import fcntl
 import hashlib
 import json
+import os
 import platform
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -23,16 +24,17 @@ from pacpredict.ensemble.artifact.artifact import (
     CHANGING,
     FORMAT,
     MANIFEST,
-    PARTIAL_SUFFIX,
     SECRET,
     SUBSETS,
     VERSION,
     VOTES,
     files_below,
     model_name,
+    partial_of,
     record_name,
 )
 from pacpredict.ensemble.artifact.files import (
+    DRAFT_SUFFIX,
     PRIVATE,
     as_json,
     read_json,
@@ -48,7 +50,7 @@ from pacpredict.ensemble.train import Fitted
 from pacpredict.exceptions import InvalidArtifact
 from pacpredict.mechanism.secret import Secret
 
-_TOOLS = _PLAN, _LOCK = "plan.json", "lock"  # that do not stay
+_PLAN = "plan.json"  # does not stay
 _LIBRARIES = ("pacpredict", "numpy", "scikit-learn", "xgboost", "skops")
 
 
@@ -57,21 +59,17 @@ class Workshop:
 
     def __init__(self, path: str | Path, pool: Pool, learner: Learner, recipe: Recipe) -> None:
         self.path = Path(path)
-        self.partial = self.path.with_name(self.path.name + PARTIAL_SUFFIX)
+        self.partial = partial_of(self.path)
         self.pool, self.learner, self.recipe = pool, learner, recipe
 
     @contextmanager
     def open(self) -> Iterator["Workshop"]:
-        if self.path.exists():
-            raise InvalidArtifact(f"{self.path} exists already: choose another name, or remove it")
+        self._check_is_new()
         (self.partial / "models").mkdir(parents=True, exist_ok=True)
-        with (self.partial / _LOCK).open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as problem:
-                raise InvalidArtifact(
-                    f"another fit is writing {self.partial}: wait for it to end"
-                ) from problem
+        with _locked(self.partial):
+            self._check_is_new()  # another fit may have given the directory its name just now
+            for draft in self.partial.rglob(f"*{DRAFT_SUFFIX}"):  # of a fit that was killed
+                draft.unlink()
             self._settle_plan()
             yield self
 
@@ -120,8 +118,7 @@ class Workshop:
         manifest = as_json(self._manifest(source))
         before(home, hashlib.sha256(manifest).hexdigest())
         write_whole(home / MANIFEST, manifest)
-        for name in _TOOLS:
-            (home / name).unlink()
+        (home / _PLAN).unlink()
         home.rename(self.path)
         sync_directory(self.path.parent)
 
@@ -130,7 +127,7 @@ class Workshop:
         files = {
             name: {"bytes": (home / name).stat().st_size, "sha256": sha256_of(home / name)}
             for name in files_below(home)
-            if name not in _TOOLS
+            if name != _PLAN
         }
         return {
             "format": FORMAT,
@@ -153,6 +150,10 @@ class Workshop:
             "versions": library_versions(),
         }
 
+    def _check_is_new(self) -> None:
+        if self.path.exists():
+            raise InvalidArtifact(f"{self.path} exists already: choose another name, or remove it")
+
     def _settle_plan(self) -> None:
         """Go on only with the fit that was begun here."""
         plan = as_json(self._plan())
@@ -174,11 +175,24 @@ class Workshop:
 
 def begun_plan(path: str | Path) -> dict[str, Any] | None:
     """Return the plan of a fit to this path that was interrupted; the manifest holds it too, once it is written."""
-    home = Path(path)
     for name in (_PLAN, MANIFEST):
-        if (found := home.with_name(home.name + PARTIAL_SUFFIX) / name).exists():
+        if (found := partial_of(Path(path)) / name).exists():
             return read_json(found)
     return None
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Keep other fits out. The directory itself is locked: it stays the same one when it gets another name."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as problem:
+            raise InvalidArtifact(f"another fit is writing {directory}: wait for it to end") from problem
+        yield
+    finally:
+        os.close(handle)
 
 
 def library_versions() -> dict[str, str]:

@@ -88,8 +88,7 @@ def test_an_older_ledger_is_migrated_when_it_is_opened(tmp_path):
     opened = []
     race(lambda _: opened.append(NewerLedger(path, deployment=DEPLOYMENT)), 4)
     for ledger in opened:
-        with ledger._connections.reading() as connection:
-            assert connection.run("SELECT text FROM notes") == [("migrated",)]
+        assert ledger._connections.read("SELECT text FROM notes") == [("migrated",)]
         make_session(ledger).serve([ask(1, 2, 3 + len(list(ledger.entries())))])
         check_history(ledger)
         ledger.close()
@@ -101,7 +100,6 @@ def test_an_older_ledger_is_migrated_when_it_is_opened(tmp_path):
 def test_a_new_ledger_has_the_latest_version(tmp_path):
     """What is created needs no migration."""
     with SqliteLedger(tmp_path / "new", deployment=DEPLOYMENT) as ledger:
-        with ledger._connections.reading() as connection:
-            assert is_current(connection.run)
+        assert is_current(ledger._connections.read)
         make_session(ledger).serve([ask(1, 2)])
         check_history(ledger)

@@ -239,7 +239,7 @@ def test_moved_ledgers_give_no_turns(served, path):
     """A ledger that was continued elsewhere says where, also to who has it open, and can still be read."""
     session = make_session(served)
     sql(path, "UPDATE state SET moved_to = 'postgresql://db/ledger'")
-    with pytest.raises(LedgerConflict, match="postgresql://db/ledger"):
+    with pytest.raises(LedgerConflict, match="continued at postgresql://db/ledger"):
         session.serve([ask(4)])
     assert len(list(served.records())) == 3
 

@@ -62,10 +62,7 @@ class Connections:
         with self._turn_lock:
             self._check_usable()
             try:
-                if self._writer is not None and not self._writer.is_current():
-                    self._give_up_writer()
-                writer = self._writer = self._writer or self._connect()
-                writer.begin()
+                writer = self._begin()
                 self._owner = threading.get_ident()
                 yield writer
             except (LedgerUnavailable, LedgerDamaged):
@@ -75,19 +72,14 @@ class Connections:
                 self._owner = None
                 self._discard()
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Lend the writer to whoever has the turn, and the reader to all others."""
+    def read(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Read in the turn, if this thread has one, and otherwise without waiting for the turns of others."""
         if (writer := self.writer()) is not None:
-            yield writer
-            return
+            return writer.run(statement, values)
         with self._reader_lock:
             self._check_usable()
             try:
-                if self._reader is not None and not self._reader.is_current():
-                    self._give_up_reader()
-                reader = self._reader = self._reader or self._connect()
-                yield reader
+                return self._read(statement, values)
             except (LedgerUnavailable, LedgerDamaged):
                 self._give_up_reader()
                 raise
@@ -105,6 +97,32 @@ class Connections:
             raise LedgerError(
                 "this ledger was opened before the process forked; open it again after the fork"
             )
+
+    def _begin(self) -> Connection:
+        """Begin a transaction; a connection that was lost since it was last used is made anew."""
+        if self._writer is not None and self._writer.is_current():
+            try:
+                self._writer.begin()
+            except LedgerUnavailable:
+                if self._writer.is_current():
+                    raise
+            else:
+                return self._writer
+        self._give_up_writer()
+        self._writer = self._connect()
+        self._writer.begin()
+        return self._writer
+
+    def _read(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        if self._reader is not None and self._reader.is_current():
+            try:
+                return self._reader.run(statement, values)
+            except LedgerUnavailable:
+                if self._reader.is_current():
+                    raise
+        self._give_up_reader()
+        self._reader = self._connect()
+        return self._reader.run(statement, values)
 
     def _discard(self) -> None:
         if self._writer is not None and self._writer.in_transaction:

@@ -1,6 +1,5 @@
 """A ledger in a PostgreSQL database, for deployments that are served by several hosts."""
 
-import time
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Self
@@ -17,9 +16,6 @@ from pacpredict.mechanism.ledger import Failpoints, nowhere, reuse_conflict
 
 # How long a turn waits for those of others. A commit takes milliseconds.
 _PATIENCE_S = 30.0
-
-# A connection that was not used for this long is tried before it is relied on.
-_IDLE_S = 1.0
 
 # Every session does this first. A commit is on disk when it returns, whatever the server's default; a host that
 # stops in the middle of its turn loses it after a minute, instead of stopping all others.
@@ -70,6 +66,7 @@ class PostgresLedger(SqlLedger):
     def _connect(self) -> "PostgresConnection":
         connection = PostgresConnection(self._url, self._location, self._patience_s)
         try:
+            connection.check_tables()
             if not is_current(connection.run, self.migrations):
                 connection.begin_schema()
                 migrate(connection.run, POSTGRESQL, self.migrations)
@@ -82,7 +79,7 @@ class PostgresLedger(SqlLedger):
     def _create(self, deployment: str | None) -> None:
         with PostgresConnection(self._url, self._location, self._patience_s) as connection:
             connection.begin_schema()
-            if connection.run("SELECT to_regclass('schema_version')") == [(None,)]:
+            if not connection.has_tables():
                 begin_schema(connection.run, POSTGRESQL)
                 migrate(connection.run, POSTGRESQL)
                 found_ledger(connection, deployment)
@@ -93,7 +90,6 @@ class PostgresConnection:
     def __init__(self, url: str, location: str, patience_s: float) -> None:
         self._location = location
         self._patience_s = patience_s
-        self._used_at = time.monotonic()
         try:
             # Transactions are begun by hand.
             self._postgres = psycopg.connect(
@@ -116,17 +112,21 @@ class PostgresConnection:
         return status in (TransactionStatus.INTRANS, TransactionStatus.INERROR, TransactionStatus.ACTIVE)
 
     def is_current(self) -> bool:
-        """Try a connection that was idle: the server may have been started anew meanwhile."""
-        if not self._postgres.closed and time.monotonic() - self._used_at > _IDLE_S:
-            try:
-                self.run("SELECT 1")
-            except LedgerUnavailable:
-                return False
         return not self._postgres.closed
 
     def begin(self) -> None:
         """Begin a transaction and lock the one row of the state, in one message to the server."""
         self.run("BEGIN; SELECT one FROM state FOR UPDATE")
+
+    def has_tables(self) -> bool:
+        return self.run("SELECT to_regclass('schema_version')") != [(None,)]
+
+    def check_tables(self) -> None:
+        if not self.has_tables():
+            raise LedgerUnavailable(
+                f"there is no ledger at {self._location}. If this is the right place, move the ledger of the artifact "
+                "there"
+            )
 
     def begin_schema(self) -> None:
         self.run(f"BEGIN; SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
@@ -136,10 +136,8 @@ class PostgresConnection:
             cursor = self._postgres.execute(_translate(statement), values or None, binary=bool(values))
             rows = cursor.fetchall() if cursor.description else []
         except psycopg.Error as problem:
-            raise self._explain(
-                problem
-            ) from None  # its text may quote the row, which must not get into a log
-        self._used_at = time.monotonic()
+            # Its own text may quote the row, which must not get into a log.
+            raise self._explain(problem) from None
         return rows
 
     def run_many(self, statement: str, rows: Sequence[Row]) -> None:

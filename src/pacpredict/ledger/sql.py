@@ -3,16 +3,16 @@
 import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.ledger.connections import Connection, Connections
-from pacpredict.ledger.records import COLUMNS, Record, first_link, from_row, to_rows
+from pacpredict.ledger.records import COLUMNS, Record, Row, first_link, from_row, to_rows
 from pacpredict.ledger.schema import MIGRATIONS, Migration
 from pacpredict.mechanism.ledger import (
     NO_REQUESTS,
@@ -99,21 +99,26 @@ class SqlLedger:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        with self._connections.turn() as writer:
-            self._head = _read_head(writer)
-            if self._head.moved_to is not None:
+        with self.exclusively() as (_, head):
+            if head.moved_to is not None:
                 raise LedgerConflict(
-                    f"this ledger was moved to {self._head.moved_to}. Nothing was released: continue there"
+                    f"the ledger at {self.location} is continued at {head.moved_to}. Nothing was released: use that one"
                 )
             yield
+
+    @contextmanager
+    def exclusively(self) -> Iterator[tuple[Connection, Head]]:
+        """Take a turn even if the ledger has moved: for moving it."""
+        with self._connections.turn() as writer:
+            self._head = _head(writer.run(_HEAD))
+            yield writer, self._head
 
     def load(self) -> State | None:
         head = self.head() if self._connections.writer() is None else self._head
         kept = self._kept
         if kept is not None and kept[0] == head.chain:
             return kept[1]
-        with self._connections.reading() as connection:
-            ((sequence, contested, spent, log_belief, step, origin, chain),) = connection.run(_STATE)
+        ((sequence, contested, spent, log_belief, step, origin, chain),) = self._connections.read(_STATE)
         if sequence is None:
             return None
         belief = np.frombuffer(log_belief, "<f8").astype(np.float64)
@@ -126,23 +131,26 @@ class SqlLedger:
         found: dict[bytes, Answer] = {}
         for start in range(0, len(wanted), _PAGE):
             page = wanted[start : start + _PAGE]
-            rows = self._read(_RECALL.format(", ".join("?" * len(page))), page)
+            rows = self._connections.read(_RECALL.format(", ".join("?" * len(page))), page)
             found.update({digest: Answer(sequence, label) for digest, sequence, label in rows})
         return found
 
     def request(self, request_id: str) -> bytes | None:
-        rows = self._read("SELECT digest FROM requests WHERE id = ?", (request_id,))
+        rows = self._connections.read("SELECT digest FROM requests WHERE id = ?", (request_id,))
         return rows[0][0] if rows else None
 
     def commit(
         self, entries: Sequence[Entry], state: State, requests: Mapping[str, bytes] = NO_REQUESTS
     ) -> None:
-        with nullcontext() if self._connections.writer() else self.turn():
-            here = self.load()
-            check_continues(here, entries, state)
-            self._check_deployment(state.deployment)
-            with self._connections.reading() as writer:  # in a turn, that is the writer
-                self._write(writer, entries, state, requests, is_first=here is None)
+        writer = self._connections.writer()
+        if writer is None:
+            with self.turn():
+                self.commit(entries, state, requests)
+            return
+        here = self.load()
+        check_continues(here, entries, state)
+        self._check_deployment(state.deployment)
+        self._write(writer, entries, state, requests, is_first=here is None)
 
     def _write(
         self,
@@ -199,17 +207,18 @@ class SqlLedger:
     def records(self, after: int = -1) -> Iterator[Record]:
         """Yield the records that are there now, from the one that follows number `after`."""
         end = self.head().sequence
-        while end is not None and after < end and (rows := self._read(_READ, (after, end, _PAGE))):
+        while (
+            end is not None and after < end and (rows := self._connections.read(_READ, (after, end, _PAGE)))
+        ):
             yield from map(from_row, rows)
             after = rows[-1][0]
 
     def head(self) -> Head:
-        with self._connections.reading() as connection:
-            return _read_head(connection)
+        return _head(self._connections.read(_HEAD))
 
     def chain_at(self, sequence: int) -> bytes | None:
         """Return the chain value of a record, if it is there."""
-        rows = self._read(_CHAIN_AT, (sequence,))
+        rows = self._connections.read(_CHAIN_AT, (sequence,))
         return rows[0][0] if rows else None
 
     def close(self) -> None:
@@ -226,15 +235,11 @@ class SqlLedger:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
 
-    def _read(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with self._connections.reading() as connection:
-            return connection.run(statement, values)
-
     def _open(self) -> Connection:
         """Connect, and refuse what is not the ledger that it should be."""
         connection = self._connect()
         try:
-            head = _read_head(connection)
+            head = _head(connection.run(_HEAD))
             self._check_deployment(head.deployment)
             self._check_id(head.ledger)
             self._check_end(connection)
@@ -272,8 +277,7 @@ class SqlLedger:
         )
 
 
-def _read_head(connection: Connection) -> Head:
-    rows = connection.run(_HEAD)
+def _head(rows: Sequence[Row]) -> Head:
     if len(rows) != 1:
         raise LedgerDamaged("the ledger has lost its state; restore the latest backup")
     return Head(*rows[0])

@@ -45,7 +45,7 @@ def make_session(ledger, steps=10_000, **options):
     )
 
 
-def check_history(ledger):
+def check_history(ledger, n_classes=CLASSES, step=STEP, n_models=M):
     """Check that a history is whole: no gap, an unbroken chain, exact spending, and the belief that it implies."""
     records, state, head = list(ledger.records()), ledger.load(), ledger.head()
     link, spent = first_link(ledger.id, ledger.deployment), 0
@@ -58,6 +58,6 @@ def check_history(ledger):
     assert (head.chain, head.sequence) == (link, len(records))
     digests = [record.entry.digest for record in records if record.entry.digest is not None]
     assert len(set(digests)) == len(digests)
-    replayed = replay((record.entry for record in records), CLASSES, STEP, Belief.uniform(M))
+    replayed = replay((record.entry for record in records), n_classes, step, Belief.uniform(n_models))
     assert same_state(replayed, state)
     return records

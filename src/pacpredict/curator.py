@@ -21,7 +21,7 @@ from pacpredict.ensemble.tables.schema import Rows
 from pacpredict.exceptions import PacPredictError
 from pacpredict.ledger.home import create_ledger, open_ledger
 from pacpredict.mechanism.guarantee import Guarantee
-from pacpredict.mechanism.ledger import Ledger, State
+from pacpredict.mechanism.ledger import Failpoints, Ledger, State, nowhere
 from pacpredict.mechanism.request import Question, Release, Request
 from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
@@ -53,6 +53,7 @@ class Curator:
         *,
         secret: Secret | None = None,
         deployment: str | None = None,
+        at: Failpoints = nowhere,
     ) -> None:
         self.ensemble = ensemble
         self.recipe = recipe
@@ -67,10 +68,13 @@ class Curator:
             decode=recipe.decode,
             ledger=ledger,
             deployment=deployment,
+            at=at,
         )
 
     @classmethod
-    def open(cls, path: str | Path, *, ledger: str | None = None, trust: bool = False) -> "Curator":
+    def open(
+        cls, path: str | Path, *, ledger: str | None = None, trust: bool = False, at: Failpoints = nowhere
+    ) -> "Curator":
         """Open an artifact with its own ledger, or with the one at a URL.
 
         `trust` lets models be loaded from files that can name code to run: only for artifacts that are one's own.
@@ -79,9 +83,10 @@ class Curator:
         return cls(
             artifact.ensemble(),
             artifact.recipe,
-            open_ledger(artifact.path, artifact.identity, ledger),
+            open_ledger(artifact.path, artifact.identity, ledger, at=at),
             secret=artifact.secret(),
             deployment=artifact.identity,
+            at=at,
         )
 
     def ask(self, table: Any, *, request_id: str | None = None, client: str | None = None) -> Answers:

@@ -1,0 +1,90 @@
+"""Killed servers: whatever a client received is in the ledger, and no query ever got two answers."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kill_queries import query
+from pacpredict import PrivateClassifier
+from pacpredict.ensemble.artifact.artifact import Artifact
+from pacpredict.ledger.home import open_ledger
+from small_deployment import check_history
+
+LOOP = Path(__file__).with_name("kill_loop.py")
+KILLS = int(os.environ.get("PACPREDICT_KILLS", "300"))  # in all, shared among the tests below
+STEP = 2.0**-8
+PLENTY, LITTLE = 4096, 150  # steps
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Artifacts whose models disagree on nearly every query: they learned noise."""
+    home, rng = tmp_path_factory.mktemp("fitted"), np.random.default_rng(0)
+    records, labels = rng.normal(size=(60, 3)), rng.integers(3, size=60)
+    for steps in (PLENTY, LITTLE):
+        classifier = PrivateClassifier("logistic", n_models=8, step_budget=STEP, total_budget=steps * STEP)
+        classifier.fit(records, labels).save(home / f"{steps}.pac")
+        classifier.curator_.close()
+    return home
+
+
+def kill(artifact, answers, *, kills, seed, ledger=()):
+    """Kill servers of an artifact while clients ask; return what these received as {query: {(sequence, label)}}."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "error",
+            LOOP,
+            artifact,
+            answers,
+            "--kills",
+            str(kills),
+            "--seed",
+            str(seed),
+            *ledger,
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    received, charges = defaultdict(set), defaultdict(float)
+    for line in answers.read_text().splitlines():
+        number, label, sequence, charge = json.loads(line)
+        received[number].add((sequence, label))
+        charges[sequence] += charge
+    assert max(charges.values()) <= STEP  # nobody was told twice that the same release was charged
+    return received
+
+
+def check(artifact, received, steps, url=None):
+    """Check that every answer ever received is on record, the same for each query, and within the budget."""
+    opened = Artifact.open(artifact)
+    with open_ledger(opened.path, opened.identity, url) as ledger:
+        records = check_history(ledger.ledger, n_classes=3, step=STEP, n_models=8)
+        assert ledger.load().spent_steps <= steps
+    by_digest = {record.entry.digest: (record.entry.sequence, record.entry.label) for record in records}
+    numbers = sorted(received)
+    digests = opened.schema.digests(opened.schema.rows(np.array([query(number) for number in numbers])))
+    for number, digest in zip(numbers, digests, strict=True):
+        assert received[number] == {by_digest[digest]}
+    assert len(numbers) > 20
+    return len(records)
+
+
+@pytest.mark.parametrize("steps", [PLENTY, LITTLE])
+def test_killed_servers_give_no_free_answer(fitted, tmp_path, steps):
+    """Over SQLite, killed at failpoints and at random moments, with plenty of budget and with too little."""
+    artifact = shutil.move(fitted / f"{steps}.pac", tmp_path / "model.pac")
+    received = kill(artifact, tmp_path / "answers", kills=KILLS // 3, seed=steps)
+    assert check(artifact, received, steps) > 50

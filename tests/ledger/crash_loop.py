@@ -14,6 +14,7 @@ import traceback
 from functools import partial
 
 from pacpredict.exceptions import BudgetExhausted, LedgerUnavailable
+from pacpredict.ledger.postgres import PostgresLedger
 from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.mechanism.ledger import MemoryLedger
 from small_deployment import DEPLOYMENT, ask, make_session
@@ -34,22 +35,32 @@ def killer(point, times):
     return at
 
 
+def start(where, steps, at):
+    """Open the ledger and a session, however long the database may be away."""
+    ledger_type = PostgresLedger if where.startswith("postgresql:") else SqliteLedger
+    while True:
+        try:
+            return make_session(ledger_type(where, deployment=DEPLOYMENT, at=at), steps, at=at)
+        except LedgerUnavailable:
+            time.sleep(0.01)
+
+
 def work(where, answers, steps, point, rng):
     """Ask and answer until killed; a client that gets no answer asks again, as clients do."""
-    at = killer(point, rng.randint(2, 6))
-    session = make_session(SqliteLedger(where, deployment=DEPLOYMENT, at=at), steps, at=at)
+    session = start(where, steps, killer(point, rng.randint(2, 6)))
+    numbers = []
     while True:
-        numbers = [rng.randrange(N_QUERIES) for _ in range(rng.randint(1, 3))]
+        numbers = numbers or [rng.randrange(N_QUERIES) for _ in range(rng.randint(1, 3))]
         try:
             (result,) = session.serve([ask(*numbers)])
         except LedgerUnavailable:
             time.sleep(0.01)
             continue
-        if isinstance(result, BudgetExhausted):
-            continue
-        pairs = zip(numbers, result, strict=True)
-        lines = [f"{number} {release.sequence} {release.label}\n" for number, release in pairs]
-        os.write(answers, "".join(lines).encode())
+        if not isinstance(result, BudgetExhausted):
+            pairs = zip(numbers, result, strict=True)
+            lines = [f"{number} {release.sequence} {release.label}\n" for number, release in pairs]
+            os.write(answers, "".join(lines).encode())
+        numbers = []
 
 
 def fork(job):
@@ -65,12 +76,23 @@ def fork(job):
     return child
 
 
+def wait_for_an_answer(children, answers):
+    """Let the workers of a slow machine begin: until one has answered, or all are dead."""
+    size, deadline = os.fstat(answers).st_size, time.monotonic() + 5
+    while os.fstat(answers).st_size == size and time.monotonic() < deadline:
+        dead = [os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) for child in children]
+        if all(dead):
+            return
+        time.sleep(0.001)
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("where", "answers"):
         parser.add_argument(name)
     for name in ("rounds", "workers", "steps", "seed"):
         parser.add_argument(name, type=int)
+    parser.add_argument("longest_s", type=float)
     options = parser.parse_args()
     make_session(MemoryLedger()).serve([ask(0, 1)])  # compile before forking
     answers = os.open(options.answers, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -81,7 +103,8 @@ def main():
         seeds = [rng.random() for _ in range(options.workers)]
         job = partial(work, options.where, answers, options.steps, point)
         children = [fork(partial(job, random.Random(seed))) for seed in seeds]
-        time.sleep(rng.uniform(0.005, 0.06))
+        wait_for_an_answer(children, answers)
+        time.sleep(rng.uniform(0, options.longest_s))
         for child in children:
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)

@@ -3,28 +3,36 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from pacpredict.ledger.postgres import PostgresLedger
 from pacpredict.ledger.sqlite import SqliteLedger
+from postgres_server import PostgresServer
 from small_deployment import DEPLOYMENT, check_history, digest_of
 
 LOOP = Path(__file__).with_name("crash_loop.py")
 
 
-def crash(where, answers, *, rounds, workers, steps, seed):
-    """Kill workers for some rounds; return what clients received as {query: {(sequence, label)}}."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", LOOP, where, answers, *map(str, (rounds, workers, steps, seed))],
+def start_crashing(where, answers, *, rounds, workers, steps, longest_s=0.04):
+    """Begin to kill workers, for some rounds, up to `longest_s` after the first answer of each round."""
+    numbers = map(str, (rounds, workers, steps, workers, longest_s))
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", LOOP, where, answers, *numbers],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=300,
     )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == rounds * workers, done.stderr
+
+
+def received_answers(process, answers, n_killed):
+    """Wait for the end; return what clients received, as {query: {(sequence, label)}}."""
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert int(output) == n_killed, errors
     received = {}
     for line in answers.read_text().splitlines():
         number, sequence, label = map(int, line.split())
@@ -46,7 +54,34 @@ def check_answers(ledger, received, steps):
 @pytest.mark.parametrize(("workers", "steps"), [(1, 10_000), (3, 10_000), (2, 60)])
 def test_killed_processes_lose_nothing(tmp_path, workers, steps):
     """Workers killed at failpoints and at random moments, alone and racing, with plenty of budget and with little."""
-    path = tmp_path / "ledger.sqlite"
-    received = crash(path, tmp_path / "answers", rounds=50, workers=workers, steps=steps, seed=workers)
+    path, answers = tmp_path / "ledger.sqlite", tmp_path / "answers"
+    process = start_crashing(str(path), answers, rounds=50, workers=workers, steps=steps)
+    received = received_answers(process, answers, 50 * workers)
     with SqliteLedger(path, deployment=DEPLOYMENT, create=False) as ledger:
-        assert check_answers(ledger, received, steps) > 50
+        assert check_answers(ledger, received, steps) > 40
+
+
+@pytest.mark.parametrize(("workers", "steps"), [(1, 10_000), (3, 10_000), (2, 60)])
+def test_killed_clients_of_a_database_lose_nothing(tmp_path, url, workers, steps):
+    """The same on PostgreSQL, which ends the turn of a client that is no more."""
+    answers = tmp_path / "answers"
+    process = start_crashing(url, answers, rounds=40, workers=workers, steps=steps)
+    received = received_answers(process, answers, 40 * workers)
+    with PostgresLedger(url, deployment=DEPLOYMENT, create=False) as ledger:
+        assert check_answers(ledger, received, steps) > 40
+
+
+def test_a_killed_database_loses_nothing(tmp_path):
+    """The database is killed and started again while clients are killed too: what was answered is on record."""
+    server, answers = PostgresServer(), tmp_path / "answers"
+    try:
+        process = start_crashing(server.url(), answers, rounds=12, workers=3, steps=10_000, longest_s=1.5)
+        for _ in range(4):
+            time.sleep(0.7)
+            server.kill()
+            server.start()
+        received = received_answers(process, answers, 36)
+        with PostgresLedger(server.url(), deployment=DEPLOYMENT, create=False) as ledger:
+            assert check_answers(ledger, received, 10_000) > 40
+    finally:
+        server.stop()

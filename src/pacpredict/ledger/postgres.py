@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Self
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import TransactionStatus
-
-from pacpredict.exceptions import InvalidInput, LedgerDamaged, LedgerError, LedgerUnavailable
+from pacpredict.exceptions import InvalidInput, LedgerDamaged, LedgerError, LedgerUnavailable, MissingExtra
 from pacpredict.ledger.records import Row
-from pacpredict.ledger.schema import POSTGRESQL, begin_schema, is_current, migrate
+from pacpredict.ledger.schema import POSTGRESQL, Migration, begin_schema, is_current, migrate
 from pacpredict.ledger.sql import SqlLedger, found_ledger
 from pacpredict.mechanism.ledger import Failpoints, nowhere, reuse_conflict
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+    from psycopg.pq import TransactionStatus
+except ImportError as problem:
+    raise MissingExtra("postgres", "a ledger in PostgreSQL") from problem
 
 # How long a turn waits for those of others. A commit takes milliseconds.
 _PATIENCE_S = 30.0
@@ -56,7 +59,12 @@ class PostgresLedger(SqlLedger):
         self._location = describe_url(url)
         self._patience_s = patience_s
         if create:
-            self._create(deployment)
+            with PostgresConnection(url, patience_s) as connection:
+                connection.begin_schema()
+                connection.make_tables(self.migrations)
+                if not connection.run("SELECT ledger FROM state"):
+                    found_ledger(connection, deployment)
+                connection.commit()
         super().__init__(deployment, at)
 
     @property
@@ -64,7 +72,7 @@ class PostgresLedger(SqlLedger):
         return self._location
 
     def _connect(self) -> "PostgresConnection":
-        connection = PostgresConnection(self._url, self._location, self._patience_s)
+        connection = PostgresConnection(self._url, self._patience_s)
         try:
             connection.check_tables()
             if not is_current(connection.run, self.migrations):
@@ -76,19 +84,10 @@ class PostgresLedger(SqlLedger):
             raise
         return connection
 
-    def _create(self, deployment: str | None) -> None:
-        with PostgresConnection(self._url, self._location, self._patience_s) as connection:
-            connection.begin_schema()
-            if not connection.has_tables():
-                begin_schema(connection.run, POSTGRESQL)
-                migrate(connection.run, POSTGRESQL)
-                found_ledger(connection, deployment)
-            connection.commit()
-
 
 class PostgresConnection:
-    def __init__(self, url: str, location: str, patience_s: float) -> None:
-        self._location = location
+    def __init__(self, url: str, patience_s: float = _PATIENCE_S) -> None:
+        self._location = describe_url(url)
         self._patience_s = patience_s
         try:
             # Transactions are begun by hand.
@@ -118,11 +117,17 @@ class PostgresConnection:
         """Begin a transaction and lock the one row of the state, in one message to the server."""
         self.run("BEGIN; SELECT one FROM state FOR UPDATE")
 
-    def has_tables(self) -> bool:
+    def _has_tables(self) -> bool:
         return self.run("SELECT to_regclass('schema_version')") != [(None,)]
 
+    def make_tables(self, migrations: Sequence[Migration]) -> None:
+        """Create the tables, or bring them up to date, in a transaction of the caller."""
+        if not self._has_tables():
+            begin_schema(self.run, POSTGRESQL)
+        migrate(self.run, POSTGRESQL, migrations)
+
     def check_tables(self) -> None:
-        if not self.has_tables():
+        if not self._has_tables():
             raise LedgerUnavailable(
                 f"there is no ledger at {self._location}. If this is the right place, move the ledger of the artifact "
                 "there"

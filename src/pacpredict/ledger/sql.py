@@ -110,7 +110,7 @@ class SqlLedger:
     def exclusively(self) -> Iterator[tuple[Connection, Head]]:
         """Take a turn even if the ledger has moved: for moving it."""
         with self._connections.turn() as writer:
-            self._head = _head(writer.run(_HEAD))
+            self._head = read_head(writer)
             yield writer, self._head
 
     def load(self) -> State | None:
@@ -204,14 +204,12 @@ class SqlLedger:
     def entries(self) -> Iterator[Entry]:
         return (record.entry for record in self.records())
 
-    def records(self, after: int = -1) -> Iterator[Record]:
-        """Yield the records that are there now, from the one that follows number `after`."""
-        end = self.head().sequence
-        while (
-            end is not None and after < end and (rows := self._connections.read(_READ, (after, end, _PAGE)))
-        ):
+    def records(self, until: int | None = None) -> Iterator[Record]:
+        """Yield the records in order, up to a number; by default those that are there now."""
+        last, end = -1, self.head().sequence if until is None else until
+        while end is not None and last < end and (rows := self._connections.read(_READ, (last, end, _PAGE))):
             yield from map(from_row, rows)
-            after = rows[-1][0]
+            last = rows[-1][0]
 
     def head(self) -> Head:
         return _head(self._connections.read(_HEAD))
@@ -239,7 +237,7 @@ class SqlLedger:
         """Connect, and refuse what is not the ledger that it should be."""
         connection = self._connect()
         try:
-            head = _head(connection.run(_HEAD))
+            head = read_head(connection)
             self._check_deployment(head.deployment)
             self._check_id(head.ledger)
             self._check_end(connection)
@@ -275,6 +273,10 @@ class SqlLedger:
             f"the ledger at {self.location} is damaged: {problem}. Restore the latest backup; an older one would "
             "forget what was released since"
         )
+
+
+def read_head(connection: Connection) -> Head:
+    return _head(connection.run(_HEAD))
 
 
 def _head(rows: Sequence[Row]) -> Head:

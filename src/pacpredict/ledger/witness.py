@@ -75,6 +75,10 @@ class Witness:
     def check(self, ledger: SqlLedger, seen: Sighting) -> None:
         """Refuse a ledger that is not the one that was seen, or has not come as far."""
         head, before = ledger.head(), f"the ledger at {seen.location} with {seen.sequence} releases"
+        if head.moved_to is not None:
+            raise LedgerConflict(
+                f"the ledger at {ledger.location} is continued at {head.moved_to}: use that one"
+            )
         if ledger.id != seen.ledger:
             raise ForeignLedger(
                 f"this artifact was served with {before}; the one at {ledger.location} is another. Continue with "

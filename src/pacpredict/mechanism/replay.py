@@ -36,7 +36,9 @@ def _update(log_belief: FloatArray, entry: Entry, n_classes: int, step_budget: f
         return Belief(log_belief).updated(noise.log_likelihood(entry.noisy)).log_probabilities.copy()
     votes = check_votes(entry.question, n_classes, log_belief.size)
     _check_size(entry, int(count_voted(votes, n_classes)[0]) - 1)
-    answer_votes(votes, n_classes, REPLAY, step_budget, np.empty(0), log_belief, entry.noisy.copy())
+    labels = answer_votes(votes, n_classes, REPLAY, step_budget, np.empty(0), log_belief, entry.noisy.copy())
+    if entry.label not in labels:  # by argmax or by map
+        raise LedgerError(f"entry {entry.sequence} is damaged: its label is not what its release says")
     return log_belief
 
 

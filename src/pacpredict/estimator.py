@@ -175,11 +175,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if isinstance(self.estimator, str):
             return learner_named(self.estimator, tune=self.tune)
         learner = learner_for(self.estimator)
-        return (
-            learner
-            if self.tune == "none"
-            else learner_named(learner.name, learner.config()["params"], self.tune)
-        )
+        if self.tune == "none":
+            return learner
+        return learner_named(learner.name, learner.config().get("params"), self.tune)
 
     def _recipe(self) -> Recipe:
         total = default_total() if self.total_budget is None else self.total_budget
@@ -190,6 +188,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Let scikit-learn check names and shapes as its users expect; the schema checks values."""
+        if _is_frame(X) and not X.columns.is_unique:
+            return X  # the schema says which names occur more than once
         if _is_frame(X):
             if (
                 not reset
@@ -199,6 +199,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 X = X[list(self.feature_names_in_)]
             validate_data(self, X, skip_check_array=True, reset=reset)
             return X
+        if isinstance(X, list | tuple) and np.asarray(X).dtype.kind == "U":
+            X = np.array(X, dtype=object)  # numbers beside text stay numbers
         checked = check_array(X, dtype=None, ensure_all_finite="allow-nan", estimator=self)
         validate_data(self, X, skip_check_array=True, reset=reset)
         return checked

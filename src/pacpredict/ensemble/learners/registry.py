@@ -52,14 +52,15 @@ def learner_named(name: str, params: Mapping[str, Any] | None = None, tune: Tune
 def learner_of_config(config: Mapping[str, Any]) -> Learner:
     """Build the learner that an artifact names."""
     name = config.get("name")
+    tune = config.get("tune", "none")
+    if tune not in TUNES:
+        raise InvalidInput(f"tune must be one of {', '.join(TUNES)}, got {tune!r}")
+    if tune != "none" and name != "xgboost":
+        raise InvalidInput(f"settings can be searched for xgboost only; fit {name} without tuning")
     if name == EstimatorLearner.name:
         return EstimatorLearner(None, takes_frames=bool(config["takes_frames"]))
     if name not in _BUILDERS:
         raise InvalidInput(f"there is no learner {name!r}; choose among {', '.join(_BUILDERS)}")
-    if config.get("tune", "none") not in TUNES:
-        raise InvalidInput(f"tune must be one of {', '.join(TUNES)}, got {config['tune']!r}")
-    if config.get("tune", "none") != "none" and name != "xgboost":
-        raise InvalidInput(f"settings can be searched for xgboost only; fit {name} without tuning")
     return _BUILDERS[name](config)
 
 

@@ -19,7 +19,7 @@ from pacpredict.ensemble.pool import Pool
 from pacpredict.ensemble.recipe import Recipe
 from pacpredict.ensemble.tables.schema import Rows
 from pacpredict.exceptions import PacPredictError
-from pacpredict.ledger.home import create_ledger, open_ledger
+from pacpredict.ledger.home import begin_at, create_ledger, open_ledger
 from pacpredict.mechanism.guarantee import Guarantee
 from pacpredict.mechanism.ledger import Failpoints, Ledger, State, nowhere
 from pacpredict.mechanism.request import Question, Release, Request
@@ -77,9 +77,12 @@ class Curator:
     ) -> "Curator":
         """Open an artifact with its own ledger, or with the one at a URL.
 
+        A deployment that has answered nothing yet begins at the URL; one that has must be moved there first.
         `trust` lets models be loaded from files that can name code to run: only for artifacts that are one's own.
         """
         artifact = Artifact.open(path, trust=trust)
+        if ledger is not None:
+            begin_at(artifact.path, artifact.identity, ledger)
         return cls(
             artifact.ensemble(),
             artifact.recipe,

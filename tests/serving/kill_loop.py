@@ -25,6 +25,8 @@ import uvicorn
 
 from kill_queries import N_COLUMNS, query
 from pacpredict.curator import Curator
+from pacpredict.ensemble.artifact.artifact import Artifact
+from pacpredict.mechanism.ledger import MemoryLedger
 from pacpredict.serving.app import Service, build_app
 from pacpredict.serving.run import warm_up
 
@@ -57,7 +59,8 @@ def run_server(options, listening, point, times):
 
 def fork_servers(options, listening, orders, pids):
     """Start a server for each order that is read, until there are no more."""
-    warm_up(Curator.open(options.artifact, ledger=options.ledger))
+    artifact = Artifact.open(options.artifact)
+    warm_up(Curator(artifact.ensemble(), artifact.recipe, MemoryLedger()))
     os.write(pids, b"0\n")
     for line in os.fdopen(orders, closefd=False):
         point, times = line.split()

@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,9 +14,10 @@ import numpy as np
 import pytest
 
 from kill_queries import query
-from pacpredict import PrivateClassifier
+from pacpredict import Curator, PrivateClassifier
 from pacpredict.ensemble.artifact.artifact import Artifact
 from pacpredict.ledger.home import open_ledger
+from postgres_server import PostgresServer
 from small_deployment import check_history
 
 LOOP = Path(__file__).with_name("kill_loop.py")
@@ -55,7 +58,7 @@ def kill(artifact, answers, *, kills, seed, ledger=()):
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr
     received, charges = defaultdict(set), defaultdict(float)
@@ -82,9 +85,35 @@ def check(artifact, received, steps, url=None):
     return len(records)
 
 
+def test_killed_databases_give_no_free_answer(fitted, tmp_path):
+    """Over PostgreSQL, while servers are killed, and now and then the database too."""
+    artifact = shutil.copytree(fitted / f"{PLENTY}.pac", tmp_path / "model.pac")
+    server, stop = PostgresServer(), threading.Event()
+    url = server.create_database("kills")
+
+    def kill_the_database():
+        while not stop.wait(3.0):
+            server.kill()
+            time.sleep(0.2)
+            server.start()
+
+    killing = threading.Thread(target=kill_the_database)
+    try:
+        Curator.open(artifact, ledger=url).close()  # moves the ledger there, since nothing was answered yet
+        killing.start()
+        received = kill(artifact, tmp_path / "answers", kills=KILLS // 3, seed=1, ledger=("--ledger", url))
+        stop.set()
+        killing.join()
+        assert check(artifact, received, PLENTY, url) > 50
+    finally:
+        stop.set()
+        killing.join()
+        server.stop()
+
+
 @pytest.mark.parametrize("steps", [PLENTY, LITTLE])
 def test_killed_servers_give_no_free_answer(fitted, tmp_path, steps):
     """Over SQLite, killed at failpoints and at random moments, with plenty of budget and with too little."""
-    artifact = shutil.move(fitted / f"{steps}.pac", tmp_path / "model.pac")
+    artifact = shutil.copytree(fitted / f"{steps}.pac", tmp_path / "model.pac")
     received = kill(artifact, tmp_path / "answers", kills=KILLS // 3, seed=steps)
     assert check(artifact, received, steps) > 50

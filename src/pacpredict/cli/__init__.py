@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from pacpredict.cli import fit, plan, predict, serve, show
+from pacpredict.cli import fit, ledger, plan, predict, serve, show
 from pacpredict.cli.command import Command
 from pacpredict.exceptions import PacPredictError
 
@@ -21,6 +21,9 @@ COMMANDS: tuple[Command, ...] = (
     serve.SERVE,
     show.SHOW,
     fit.VERIFY,
+    ledger.VERIFY,
+    ledger.EXPORT,
+    ledger.MOVE,
     plan.PLAN,
     plan.BOUNDS,
 )
@@ -70,10 +73,16 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.set_defaults(run=None)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    groups = {"": parser.add_subparsers(title="commands", metavar="COMMAND")}
     for command in COMMANDS:
-        own = commands.add_parser(
-            command.name,
+        group, _, name = command.name.rpartition(
+            " "
+        )  # "ledger verify" is the command verify of the group ledger
+        if group not in groups:
+            of_group = groups[""].add_parser(group, help=f"commands about a {group}", allow_abbrev=False)
+            groups[group] = of_group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        own = groups[group].add_parser(
+            name,
             help=command.summary,
             description=command.description,
             epilog=f"example:\n  {command.example}",

@@ -63,14 +63,15 @@ def move(source: SqlLedger, url: str, at: Failpoints = nowhere) -> PostgresLedge
     return PostgresLedger(url, deployment=source.deployment, create=False)
 
 
-def move_home(home: Path, identity: str, url: str) -> None:
-    """Take the history of an artifact from its directory to a database; the artifact remembers where it went."""
+def move_home(home: Path, identity: str, url: str) -> str:
+    """Take the history of an artifact from its directory to a database; returns where the artifact remembers it."""
     seen = Witness(home).read()
     with SqliteLedger(home / LEDGER, deployment=identity, create=False) as own:
         if seen is not None and own.head().moved_to is None:
             Witness(home).check(own, seen)
         move(own, url).close()
-    open_ledger(home, identity, url).close()
+    with open_ledger(home, identity, url) as moved:
+        return moved.ledger.location
 
 
 def _copy(source: SqlLedger, here: Connection, there: PostgresConnection, head: Head) -> None:

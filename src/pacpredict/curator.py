@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,6 +108,11 @@ class Curator:
         self, rows: Rows, *, request_id: str | None = None, client: str | None = None, partial: bool = False
     ) -> Request:
         """Let all models vote on the rows that have no answer yet. Nothing is charged; any number of threads may."""
+        return Request(self.questions([rows])[0], request_id, client, partial)
+
+    def questions(self, tables: Sequence[Rows]) -> list[list[Question]]:
+        """Let all models vote on the rows of several requests at once, which takes less time than one by one."""
+        rows = Rows.join(tables)
         digests = self.ensemble.schema.digests(rows)
         known = self.ledger.recall(set(digests))
         first = {digest: i for i, digest in reversed(list(enumerate(digests))) if digest not in known}
@@ -115,8 +121,8 @@ class Curator:
             chosen = sorted(first.values())
             asked = rows if len(chosen) == len(rows) else rows.take(chosen)
             votes = dict(zip((digests[i] for i in chosen), self.ensemble.votes(asked), strict=True))
-        questions = [Question(digest, votes.get(digest)) for digest in digests]
-        return Request(questions, request_id, client, partial)
+        questions = iter([Question(digest, votes.get(digest)) for digest in digests])
+        return [list(islice(questions, len(table))) for table in tables]
 
     def answers(self, releases: Sequence[Release]) -> Answers:
         return Answers(

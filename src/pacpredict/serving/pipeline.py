@@ -18,6 +18,8 @@ from pacpredict.exceptions import LedgerError, ServerBusy
 from pacpredict.mechanism.request import Request
 from pacpredict.serving.inquiry import Inquiry
 
+# Models vote on this many rows at once in a third of the time that they need one by one; more gain little.
+_ROWS_PER_VOTE = 32
 # A turn keeps other processes waiting; this many releases take some tens of milliseconds.
 _ROWS_PER_TURN = 1_000
 
@@ -31,6 +33,11 @@ class Answered(NamedTuple):
 
 class _Asked(NamedTuple):
     read: Read
+    future: "asyncio.Future[Answered]"
+
+
+class _Read(NamedTuple):
+    inquiry: Inquiry
     future: "asyncio.Future[Answered]"
 
 
@@ -96,15 +103,49 @@ class Pipeline:
         self.is_ledger_well = True
 
     def _vote_on_all(self) -> None:
-        while (asked := self._asked.get()) is not None:
+        is_open = True
+        while is_open:
+            batch, is_open = self._next_batch()
+            if not batch:
+                continue
+            try:
+                self._vote(batch)
+            except Exception:  # noqa: BLE001  # find out whose it is
+                for one in batch:
+                    self._vote_alone(one)
+
+    def _next_batch(self) -> tuple[list[_Read], bool]:
+        """Wait for an inquiry and take others that wait too; False once there will be no more."""
+        batch: list[_Read] = []
+        n_rows = 0
+        asked = self._asked.get()
+        while asked is not None:
             try:
                 inquiry = asked.read()
-                rows, request_id, partial, _ = inquiry
-                request = self._curator.request(rows, request_id=request_id, partial=partial)
             except Exception as problem:  # noqa: BLE001  # whatever it is belongs to this request, not to the thread
                 self._deliver([(asked.future, problem)])
             else:
-                self._ready.put(_Ready(inquiry, request, asked.future))
+                batch.append(_Read(inquiry, asked.future))
+                n_rows += len(inquiry.rows)
+            if n_rows >= _ROWS_PER_VOTE:
+                return batch, True
+            try:
+                asked = self._asked.get_nowait()
+            except Empty:
+                return batch, True
+        return batch, False
+
+    def _vote(self, batch: Sequence[_Read]) -> None:
+        voted = self._curator.questions([inquiry.rows for inquiry, _ in batch])
+        for (inquiry, future), questions in zip(batch, voted, strict=True):
+            request = Request(questions, inquiry.id, None, inquiry.partial)
+            self._ready.put(_Ready(inquiry, request, future))
+
+    def _vote_alone(self, one: _Read) -> None:
+        try:
+            self._vote([one])
+        except Exception as problem:  # noqa: BLE001
+            self._deliver([(one.future, problem)])
 
     def _answer_all(self) -> None:
         is_open = True

@@ -58,6 +58,14 @@ class Rows:
         texts = {j: tuple(texts[i] for i in chosen) for j, texts in self.texts.items()}
         return Rows(self.numbers[chosen], texts)
 
+    @classmethod
+    def join(cls, parts: Sequence["Rows"]) -> "Rows":
+        """Return the rows of several tables of one schema, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        texts = {j: tuple(text for part in parts for text in part.texts[j]) for j in parts[0].texts}
+        return cls(np.concatenate([part.numbers for part in parts]), texts)
+
 
 @dataclass(frozen=True)
 class Schema:

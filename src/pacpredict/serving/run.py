@@ -25,6 +25,8 @@ from pacpredict.serving.app import Service, build_app
 # How long answers that are on their way may take after the server was told to stop.
 _SECONDS_TO_FINISH = 30
 
+_BACKLOG = 2048  # connections that may wait to be accepted
+
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -116,6 +118,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(_BACKLOG)  # now, so that who was told the address can connect
     except (OSError, OverflowError) as problem:
         listening.close()
         raise InvalidInput(

@@ -28,6 +28,7 @@ COMMANDS: tuple[Command, ...] = (
     plan.BOUNDS,
 )
 
+EXIT_FAILED = 1
 EXIT_REFUSED = 2
 # What a shell reports of programs that these signals ended.
 EXIT_INTERRUPTED = 128 + signal.SIGINT
@@ -61,6 +62,11 @@ def _run(argv: Sequence[str] | None) -> int:
     except PacPredictError as problem:
         print(_error_line(str(problem)), file=sys.stderr)
         return EXIT_REFUSED
+    except BrokenPipeError:
+        raise
+    except OSError as problem:  # a full disk, a folder that may not be written
+        print(_error_line(str(problem)), file=sys.stderr)
+        return EXIT_FAILED
     return 0
 
 

@@ -1,6 +1,9 @@
 """`fit` makes an artifact from a table, `verify` trains some of its models again."""
 
+import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +96,11 @@ def _run_fit(arguments: Namespace) -> None:
         "missing": arguments.missing,
         "unknown": arguments.unknown,
     }
-    with progress_bar("models") as progress:
+    pool = _read_pool(source)
+    with saying_how_to_go_on(), progress_bar("models") as progress:
         fit_deployment(
             arguments.out,
-            _read_pool(source),
+            pool,
             learner,
             recipe,
             source=source,
@@ -105,6 +109,15 @@ def _run_fit(arguments: Namespace) -> None:
             progress=progress,
         )
     print_artifact(arguments.out, as_json=arguments.json)
+
+
+@contextmanager
+def saying_how_to_go_on() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again to go on from here", file=sys.stderr)
+        raise
 
 
 def _recipe(arguments: Namespace, seed: int) -> Any:

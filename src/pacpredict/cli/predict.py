@@ -4,10 +4,11 @@ import math
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pacpredict.cli.command import Command
 from pacpredict.cli.options import add_artifact, add_json, add_ledger, add_missing, add_trust
+from pacpredict.exceptions import InvalidInput
 
 if TYPE_CHECKING:
     from pacpredict.curator import Answers
@@ -36,6 +37,8 @@ def _run(arguments: Namespace) -> None:
     from pacpredict.ensemble.artifact.files import write_whole  # noqa: PLC0415
     from pacpredict.ensemble.tables.read import read_table  # noqa: PLC0415
 
+    if arguments.out is not None and not arguments.out.absolute().parent.is_dir():
+        raise InvalidInput(f"{arguments.out} cannot be written: there is no folder {arguments.out.parent}")
     curator = Curator.open(arguments.artifact, ledger=arguments.ledger, trust=arguments.trust)
     answers = curator.ask(read_table(arguments.queries, arguments.missing, as_text=True))
     table = pd.DataFrame(answers.columns()).to_csv(index=False)
@@ -45,7 +48,7 @@ def _run(arguments: Namespace) -> None:
         print(table, end="")
     summary = _summary(answers, curator.guarantee())
     if arguments.json:
-        print_json(summary)
+        print_json(summary if arguments.out is not None else {"labels": _plain(answers), **summary})
     else:
         print(
             f"{summary['rows']:,} rows answered, {summary['charged_rows']:,} of them charged: "
@@ -53,6 +56,12 @@ def _run(arguments: Namespace) -> None:
             f"{summary['total_nats']:.6g}",
             file=sys.stderr,
         )
+
+
+def _plain(answers: "Answers") -> list[Any]:
+    """Return the labels as JSON has them; others as text, as in the table."""
+    labels = answers.labels.tolist()
+    return [label if isinstance(label, bool | int | float | str) else str(label) for label in labels]
 
 
 def _summary(answers: "Answers", guarantee: "Guarantee") -> dict[str, float]:

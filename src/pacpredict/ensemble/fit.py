@@ -13,7 +13,7 @@ from pacpredict.ensemble.learners.learner import Learner
 from pacpredict.ensemble.pool import Pool
 from pacpredict.ensemble.recipe import Recipe
 from pacpredict.ensemble.subsets import Subsets
-from pacpredict.ensemble.train import Fitted, train
+from pacpredict.ensemble.train import Fitted, check_parallel, train
 from pacpredict.mechanism.secret import Secret
 
 # Called with the number of finished models and of all.
@@ -45,6 +45,7 @@ def fit(
     progress: Progress = no_progress,
 ) -> Fit:
     """Train all models in memory."""
+    check_parallel(n_jobs, backend)
     subsets, n_models = recipe.subsets(len(pool)), recipe.n_models
     progress(0, n_models)
     models: dict[int, Fitted] = {}
@@ -77,6 +78,7 @@ def fit_artifact(
 
     `before_publishing` gets the directory and the deployment's identity, to put a ledger into it.
     """
+    check_parallel(n_jobs, backend)
     subsets, n_models = recipe.subsets(len(pool)), recipe.n_models
     with Workshop(path, pool, learner, recipe).open() as workshop:
         done = workshop.done()

@@ -54,17 +54,26 @@ def train(
         delayed(_train_one)(i, learner, prepared, pool.labels, subsets.indices(i), pool.schema, seeds[i])
         for i in wanted
     )
+    with _configured(backend):
+        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+
+
+def check_parallel(n_jobs: int | None, backend: str | None) -> None:
+    """Refuse what joblib cannot run, before anything is begun."""
     if n_jobs == 0:
         raise InvalidInput(
             "n_jobs must be a number of models to train at a time, or -1 for one per core; got 0"
         )
-    # A backend of None here would hide one that the caller has configured around this call.
     try:
-        configured = parallel_config(**({} if backend is None else {"backend": backend}))
+        with _configured(backend):
+            pass
     except ValueError as problem:
         raise InvalidInput(f"joblib has no backend {backend!r}: {problem}") from problem
-    with configured:
-        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+
+
+def _configured(backend: str | None) -> Any:
+    # A backend of None would hide one that the caller has configured around the training.
+    return parallel_config(**({} if backend is None else {"backend": backend}))
 
 
 def seeds_of(seed: int, n_models: int) -> list[int]:

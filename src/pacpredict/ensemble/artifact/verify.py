@@ -6,7 +6,7 @@ from pacpredict.ensemble.artifact.artifact import Artifact, voter_of
 from pacpredict.ensemble.artifact.workshop import library_versions
 from pacpredict.ensemble.fit import Progress, no_progress
 from pacpredict.ensemble.pool import Pool
-from pacpredict.ensemble.train import train
+from pacpredict.ensemble.train import check_parallel, train
 from pacpredict.exceptions import InvalidArtifact, InvalidTable
 
 
@@ -27,6 +27,7 @@ def verify_models(
     InvalidArtifact
         if the subsets, a model or the packed votes are not what the recipe makes.
     """
+    check_parallel(n_jobs, None)
     recipe = artifact.recipe
     same_columns = pool.schema == artifact.schema and pool.classes == artifact.classes
     if not same_columns or pool.digest() != artifact.manifest["records_sha256"]:

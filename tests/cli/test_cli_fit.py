@@ -1,0 +1,373 @@
+"""fit, predict, show and verify, as people run them."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from artifacts import fit_small, model_files, rehash
+from pacpredict.cli import main
+from pacpredict.curator import Curator, describe
+from pacpredict.ensemble.artifact.artifact import Artifact
+from pacpredict.ensemble.fit import fit, save_artifact
+from pacpredict.ensemble.pool import Pool
+from pacpredict.ensemble.recipe import default_total
+from pacpredict.ensemble.tables.read import read_table
+from pacpredict.ledger.home import create_ledger
+from pacpredict.mechanism.secret import Secret
+from records import labels_of, mixed_pool, mixed_table, recipe, small_learner
+
+PROGRAM = shutil.which("pacpredict", path=Path(sys.executable).parent) or "pacpredict"
+QUICK = ["--learner", "logistic", "--models", "4", "--jobs", "1", "--seed", "1"]
+
+
+def run(*arguments, cwd):
+    """Run the installed program."""
+    return subprocess.run(
+        [PROGRAM, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        timeout=120,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+
+
+def run_here(capsys, *arguments):
+    """Run a command in this process, which is quicker; return its code, output and errors."""
+    code = main([str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+def refused(capsys, *arguments):
+    code, output, errors = run_here(capsys, *arguments)
+    assert (code, output) == (2, "")
+    assert errors.startswith("pacpredict: error: ")
+    assert errors.count("\n") == 1
+    return errors
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with training data and queries, where '?' means missing."""
+    folder = tmp_path_factory.mktemp("cli")
+    table = mixed_table(60).astype({"grade": str})
+    table["kind"] = labels_of(table)
+    table.to_csv(folder / "train.csv", index=False, na_rep="?")
+    table.to_parquet(folder / "train.parquet")
+    queries = mixed_table(20, seed=3).astype({"grade": str})
+    queries.to_csv(folder / "queries.csv", index=False, na_rep="?")
+    queries.iloc[:, ::-1].to_parquet(folder / "queries.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(folder):
+    """Return what the installed program prints when it makes an artifact."""
+    command = [
+        "fit",
+        "train.csv",
+        "--target",
+        "kind",
+        "--missing",
+        "?",
+        "--out",
+        "a.pac",
+        "--step-budget",
+        "2^-8",
+    ]
+    return run(*command, *QUICK, "--json", cwd=folder)
+
+
+def test_from_table_to_labels(made, folder):
+    """The installed program fits, answers, shows what was spent, answers again for nothing and verifies."""
+    assert made.returncode == 0
+    assert made.stderr.splitlines() == ["0/4 models", "4/4 models"]
+    artifact = Artifact.open(folder / "a.pac")
+    fitted = json.loads(made.stdout)
+    assert fitted.items() >= describe(artifact).items()
+    assert (fitted["queries"], fitted["spent_nats"], fitted["total_nats"]) == (0, 0.0, default_total())
+
+    ask = ["predict", "a.pac", "queries.csv", "--missing", "?"]
+    first = run(*ask, "--out", "labels.csv", "--json", cwd=folder)
+    assert (first.returncode, first.stderr) == (0, "")
+    summary = json.loads(first.stdout)
+    assert summary["rows"] == 20
+    assert summary["charge_nats"] == summary["charged_rows"] * 2.0**-8 == summary["spent_nats"] > 0
+    labels = list(csv.DictReader((folder / "labels.csv").read_text().splitlines()))
+    assert {row["label"] for row in labels} <= {"a", "b"}
+    assert [int(row["sequence"]) for row in labels] == list(range(1, 21))
+    assert sum(float(row["charge_nats"]) for row in labels) == summary["charge_nats"]
+
+    again = run(*ask, cwd=folder)  # another process
+    assert again.returncode == 0
+    assert again.stderr == (
+        f"20 rows answered, 0 of them charged: 0 nats; "
+        f"spent by now: {summary['spent_nats']:.6g} of {default_total():.6g}\n"
+    )
+    answers = list(csv.DictReader(again.stdout.splitlines()))
+    assert [row["label"] for row in answers] == [row["label"] for row in labels]
+
+    shown = run("show", "a.pac", "--json", cwd=folder)
+    assert shown.stderr == ""
+    report = json.loads(shown.stdout)
+    assert report == {**describe(artifact), **Curator.open(folder / "a.pac").privacy()}
+    assert (report["queries"], report["spent_nats"]) == (20, summary["spent_nats"])
+
+    verified = run("verify", "a.pac", "--models", "2", "--jobs", "1", "--json", cwd=folder)
+    assert json.loads(verified.stdout) == {"models_checked": 2, "models_identical": 2}
+
+
+def test_the_artifact_is_that_of_the_library(made, folder):
+    """What the terminal makes of a file is what the library makes of its table."""
+    pool = Pool.of_frame(read_table(folder / "train.csv", ["?"]), "kind")
+    again = fit(pool, Artifact.open(folder / "a.pac").learner, recipe(seed=1), n_jobs=1)
+    stored = model_files(folder / "a.pac")
+    assert [stored[f"models/{i:03d}.npz"] for i in range(4)] == [
+        again.learner.dump(one.model) for one in again.models
+    ]
+
+
+def test_parquet_is_the_same_table(made, folder, tmp_path, capsys):
+    """A Parquet file of the same records gives the same models, and its queries are known ones."""
+    out = tmp_path / "p.pac"
+    code, *_ = run_here(capsys, "fit", folder / "train.parquet", "--target", "kind", "--out", out, *QUICK)
+    assert code == 0
+    assert model_files(out) == model_files(folder / "a.pac")
+    run_here(capsys, "predict", folder / "a.pac", folder / "queries.csv", "--missing", "?")
+    code, output, _ = run_here(capsys, "predict", folder / "a.pac", folder / "queries.parquet", "--json")
+    summary = json.loads(output)
+    assert (code, summary["rows"], summary["charged_rows"]) == (0, 20, 0)
+    assert set(summary["labels"]) <= {"a", "b"}
+
+
+def test_show_for_people(made, folder, capsys):
+    """Without --json the same facts come as tables within 80 columns."""
+    code, output, _ = run_here(capsys, "show", folder / "a.pac")
+    assert code == 0
+    for text in ("4 x logistic", "60", "2 number", "membership", "a, b", "2^-8.00", "50.0000 %", "73.1062 %"):
+        assert text in output
+    assert max(map(len, output.splitlines())) <= 80
+
+
+def test_options_reach_the_recipe(folder, tmp_path, capsys):
+    """Every option of fit is in the artifact."""
+    out = tmp_path / "o.pac"
+    options = (
+        "--learner decision-tree --models 6 --rate 1/3 --step-budget 2^-10 --total-budget 0.5 --decode map"
+    )
+    options += (
+        " --charging flat --when-exhausted unanimous --unknown missing --seed 9 --backend threading --jobs 2"
+    )
+    code, *_ = run_here(
+        capsys,
+        "fit",
+        folder / "train.csv",
+        "--target",
+        "kind",
+        "--missing",
+        "?",
+        "--out",
+        out,
+        *options.split(),
+    )
+    assert code == 0
+    artifact = Artifact.open(out)
+    made, budget = artifact.recipe, artifact.recipe.budget
+    assert (made.seed, made.n_models, made.rate, made.decode) == (9, 6, 1 / 3, "map")
+    assert (budget.step, budget.total, budget.charging, budget.when_exhausted) == (
+        *(2.0**-10, 0.5, "flat", "unanimous"),
+    )
+    assert artifact.learner.name == "decision-tree"
+    assert artifact.schema.unknown == "missing"
+    queries = tmp_path / "q.csv"
+    mixed_table(5).assign(job="smuggler").to_csv(queries, index=False)
+    code, output, _ = run_here(capsys, "predict", out, queries, "--json")
+    assert (code, len(json.loads(output)["labels"])) == (0, 5)
+    code, output, _ = run_here(capsys, "show", out, "--json")
+    report = json.loads(output)
+    assert report["bounds"]["membership"]["prior"] == pytest.approx(2 / 3)
+    assert report["queries"] * 2.0**-10 == report["spent_nats"]
+    half = tmp_path / "h.pac"
+    options = ["--construction", "half-partitions", "--learner", "ridge", "--models", "4", "--jobs", "1"]
+    table = ["fit", folder / "train.csv", "--target", "kind", "--missing", "?"]
+    assert run_here(capsys, *table, "--out", half, *options)[0] == 0
+    subsets = Artifact.open(half).subsets.matrix()
+    assert (subsets[0] ^ subsets[1]).all()
+
+
+def test_tune_searches(folder, tmp_path, capsys, monkeypatch):
+    """--tune alone searches by halving, --tune full the whole grid; what was chosen is in the records."""
+    monkeypatch.setattr("pacpredict.ensemble.learners.search.GRID", {"max_depth": (1, 2)})
+    monkeypatch.setattr("pacpredict.ensemble.learners.search.TREES", (2, 3))
+    table = [
+        "fit",
+        folder / "train.csv",
+        "--target",
+        "kind",
+        "--missing",
+        "?",
+        "--models",
+        "2",
+        "--jobs",
+        "1",
+    ]
+    for name, options in (("halving", ["--tune"]), ("full", ["--tune", "full"])):
+        code, *_ = run_here(capsys, *table, *options, "--out", tmp_path / name)
+        assert code == 0
+        artifact = Artifact.open(tmp_path / name)
+        assert artifact.learner.tune == name
+        assert all(record["notes"]["n_estimators"] in {2, 3} for record in artifact.records())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--target", "sort"], "no column 'sort' to predict"),
+        (["--target", "kind", "--models", "5"], "even"),
+        (["--target", "kind", "--learner", "ridge", "--tune"], "xgboost only"),
+        (["--target", "kind", "--rate", "0"], "rate"),
+        (["--target", "kind", "--jobs", "0"], "got 0"),
+        (["--target", "kind", "--backend", "clowns"], "no backend 'clowns'"),
+        (["--target", "kind", "--learner", "forest"], "invalid choice: 'forest'"),
+        (["--target", "kind", "--step-budget", "2", "--total-budget", "1"], "smaller than one step"),
+        (["--target", "note"], "missing values; drop these records"),
+        ([], "--target"),
+    ],
+    ids=str,
+)
+def test_a_fit_that_is_refused(options, words, folder, tmp_path, capsys):
+    """What cannot be fitted takes one line and exit code 2, and leaves no artifact."""
+    table = ["fit", folder / "train.csv", "--missing", "?", "--out", tmp_path / "a.pac"]
+    assert words in refused(capsys, *table, *options)
+    assert not list(tmp_path.glob("a.pac*"))
+
+
+def test_tables_that_are_refused(folder, tmp_path, capsys):
+    """A file that is not there, has one class, duplicate columns or infinities is refused before any training."""
+    fit_to = ["--target", "kind", "--out", tmp_path / "a.pac"]
+    assert "there is no file" in refused(capsys, "fit", tmp_path / "none.csv", *fit_to)
+    cases = {
+        "one.csv": ("x,kind\n" + "1,a\n" * 20, "1 class"),
+        "few.csv": ("x,kind\n1,a\n2,b\n", "too few records"),
+        "twice.csv": ("x,x,kind\n" + "1,2,a\n1,2,b\n" * 9, "more than one column called 'x'"),
+        "infinite.csv": ("x,kind\n" + "1,a\ninf,b\n" * 9, "infinite"),
+        "holes.csv": ("x,kind\n" + "1,a\n2,b\n" * 9 + "3,\n", "1 missing values"),
+    }
+    for name, (text, words) in cases.items():
+        (tmp_path / name).write_text(text)
+        assert words in refused(capsys, "fit", tmp_path / name, *fit_to)
+    assert not list(tmp_path.glob("a.pac*"))
+
+
+def test_queries_that_are_refused(made, folder, tmp_path, capsys):
+    """A query that does not fit takes one line and exit code 2; nothing is charged."""
+    artifact = folder / "a.pac"
+    before = Curator.open(artifact).guarantee()
+    cases = {
+        "columns": (mixed_table(3).drop(columns="age"), "columns 'age' are missing"),
+        "category": (mixed_table(3).assign(job="smuggler"), "'smuggler' is none of the categories"),
+        "type": (mixed_table(3).assign(age="old"), "expected a number, got 'old'"),
+        "missing": (mixed_table(3).assign(age=None), "the value is missing, which it never was"),
+        "rows": (mixed_table(3)[:0], "no rows"),
+    }
+    for name, (table, words) in cases.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+        assert words in refused(capsys, "predict", artifact, tmp_path / f"{name}.csv")
+    nowhere = tmp_path / "none" / "labels.csv"
+    assert "there is no folder" in refused(
+        capsys, "predict", artifact, folder / "queries.csv", "--missing", "?", "--out", nowhere
+    )
+    assert "there is no artifact" in refused(capsys, "predict", tmp_path / "b.pac", folder / "queries.csv")
+    assert Curator.open(artifact).guarantee() == before
+
+
+def test_a_spent_budget_is_refused_whole(tmp_path, capsys):
+    """What the budget does not allow is refused as a whole, and nothing is charged."""
+    fit_small(tmp_path / "a.pac", how=recipe(step=0.25, total=0.25))
+    mixed_table(40, seed=3).to_csv(tmp_path / "q.csv", index=False)
+    assert "Nothing was drawn or charged" in refused(
+        capsys, "predict", tmp_path / "a.pac", tmp_path / "q.csv"
+    )
+    assert Curator.open(tmp_path / "a.pac").guarantee().queries == 0
+
+
+def test_a_row_that_occurs_twice_is_charged_once(tmp_path, capsys):
+    """The summary counts what was really charged."""
+    fit_small(tmp_path / "a.pac", how=recipe(step=2.0**-8))
+    rows = mixed_table(10, seed=3)
+    twice = tmp_path / "twice.csv"
+    twice.write_text(rows.to_csv(index=False) + rows.to_csv(index=False, header=False))
+    code, output, _ = run_here(capsys, "predict", tmp_path / "a.pac", twice, "--json")
+    summary = json.loads(output)
+    assert (code, summary["rows"]) == (0, 20)
+    assert summary["charge_nats"] == summary["spent_nats"]
+
+
+def put_ledger(home, identity):
+    create_ledger(home, identity).close()
+
+
+def test_nothing_printed_depends_on_the_secret(tmp_path, capsys):
+    """For each possible secret show prints the same, but for the identity and the date."""
+    fitted = fit(mixed_pool(40), small_learner("ridge"), recipe(), n_jobs=1)
+    printed = set()
+    for index in range(4):
+        path = tmp_path / str(index) / "a.pac"
+        save_artifact(path, fitted, Secret(index, 4), before_publishing=put_ledger)
+        for options in ([], ["--json"]):
+            code, output, errors = run_here(capsys, "show", path, *options)
+            assert (code, errors) == (0, "")
+            output = output.replace(Artifact.open(path).identity, "").replace(
+                Artifact.open(path).identity[:16], ""
+            )
+            printed.add(re.sub(r"\d{4}-\d\d-\d\dT[0-9:+]+", "", output))
+    assert len(printed) == 2
+
+
+def test_verify_finds_what_is_wrong(made, folder, tmp_path, capsys):
+    """An edited model, other data and an artifact that was fitted in Python take one line each."""
+    home = Path(shutil.copytree(folder / "a.pac", tmp_path / "a.pac"))
+    assert "does not know its data" in refused(capsys, "verify", fit_small(tmp_path / "b.pac").path)
+    other = tmp_path / "other.csv"
+    table = mixed_table(60, seed=7)
+    table.assign(kind=labels_of(table)).to_csv(other, index=False)
+    assert "not the records" in refused(capsys, "verify", home, "--data", other)
+    moved = shutil.copy(folder / "train.csv", tmp_path / "moved.csv")
+    code, output, _ = run_here(capsys, "verify", home, "--data", moved, "--models", "1", "--jobs", "1")
+    assert (code, output) == (
+        0,
+        "all files are as they were written; 1 models trained again are identical to the byte\n",
+    )
+    (home / "votes.npz").write_bytes((fit_small(tmp_path / "c.pac").path / "votes.npz").read_bytes())
+    assert "votes.npz has changed" in refused(capsys, "verify", home)
+    rehash(home)
+    assert "pacpredict: error:" in refused(capsys, "verify", home)
+
+
+def test_a_full_disk_is_one_line(made, folder, capsys, monkeypatch):
+    """What the operating system refuses is said in one line, with exit code 1."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device", "labels.csv")
+
+    monkeypatch.setattr("pacpredict.ensemble.artifact.files.write_whole", full)
+    arguments = [
+        "predict",
+        folder / "a.pac",
+        folder / "queries.csv",
+        "--missing",
+        "?",
+        "--out",
+        folder / "l.csv",
+    ]
+    code, output, errors = run_here(capsys, *arguments)
+    assert (code, output) == (1, "")
+    assert errors == "pacpredict: error: [Errno 28] No space left on device: 'labels.csv'\n"

@@ -21,6 +21,7 @@ from pacpredict.exceptions import LedgerError, UnknownModel
 from pacpredict.mechanism.ledger import Failpoints, nowhere
 from pacpredict.serving.binary_tensors import LENGTH_HEADER
 from pacpredict.serving.inference_protocol import VERSION, InferenceProtocol
+from pacpredict.serving.labels import Labels
 from pacpredict.serving.limits import Limits, read_body
 from pacpredict.serving.pipeline import Pipeline
 from pacpredict.serving.responses import json_response, refuse
@@ -49,9 +50,9 @@ class Service:
         self.at = at
         self._curator = curator
         self._pipeline = Pipeline(curator, self.limits.waiting)
-        ensemble = curator.ensemble
-        self._protocol = InferenceProtocol(name, ensemble.schema, ensemble.classes, self.limits)
-        self._scoring = Scoring(ensemble.schema, self.limits)
+        schema, labels = curator.ensemble.schema, Labels(curator.ensemble.classes)
+        self._protocol = InferenceProtocol(name, schema, labels, self.limits)
+        self._scoring = Scoring(schema, labels, self.limits)
 
     @asynccontextmanager
     async def life(self, _app: Starlette) -> AsyncIterator[None]:

@@ -10,28 +10,27 @@ import numpy as np
 import orjson
 
 from pacpredict.curator import Answers
-from pacpredict.ensemble.tables.classes import Classes
-from pacpredict.ensemble.tables.schema import Column, Rows, Schema
+from pacpredict.ensemble.tables.schema import Rows, Schema
 from pacpredict.ensemble.tables.values import show, show_some
 from pacpredict.exceptions import InvalidQuery
 from pacpredict.serving.binary_tensors import LENGTH_HEADER, BinaryPart, decode, encode, split_body
 from pacpredict.serving.inquiry import Inquiry, read_flag, read_id, read_object
+from pacpredict.serving.labels import Labels, column_datatype, describe_releases
 from pacpredict.serving.limits import Limits, parse_json
 from pacpredict.serving.tensors import Tensor, read_head, read_json_values
 
 VERSION = "1"  # an artifact never changes: another fit is another model
 OUTPUT = "label"
-_WHOLE_INT64 = range(-(2**63), 2**63)
 
 
 class InferenceProtocol:
-    def __init__(self, name: str, schema: Schema, classes: Classes, limits: Limits) -> None:
+    def __init__(self, name: str, schema: Schema, labels: Labels, limits: Limits) -> None:
         self.name = name
         self._schema = schema
         self._limits = limits
         self._columns = {column.name for column in schema.columns}
         self._is_all_numbers = all(column.kind == "number" for column in schema.columns)
-        self._datatype = label_datatype(classes)
+        self._labels = labels
 
     def metadata(self) -> dict[str, Any]:
         return {
@@ -42,7 +41,7 @@ class InferenceProtocol:
                 {"name": column.name, "datatype": column_datatype(column), "shape": [-1]}
                 for column in self._schema.columns
             ],
-            "outputs": [{"name": OUTPUT, "datatype": self._datatype, "shape": [-1]}],
+            "outputs": [{"name": OUTPUT, "datatype": self._labels.datatype, "shape": [-1]}],
         }
 
     def read(self, body: bytes, json_length: str | None) -> Inquiry:
@@ -60,8 +59,8 @@ class InferenceProtocol:
 
     def write(self, inquiry: Inquiry, answers: Answers) -> tuple[bytes, dict[str, str]]:
         """Return the body and the headers of an answer."""
-        labels = self._labels(answers)
-        output: dict[str, Any] = {"name": OUTPUT, "datatype": self._datatype, "shape": [len(labels)]}
+        labels = self._labels.plain(answers)
+        output: dict[str, Any] = {"name": OUTPUT, "datatype": self._labels.datatype, "shape": [len(labels)]}
         reply: dict[str, Any] = {"model_name": self.name, "model_version": VERSION}
         if inquiry.id is not None:
             reply["id"] = inquiry.id
@@ -70,14 +69,10 @@ class InferenceProtocol:
         if not inquiry.is_binary:
             output["data"] = labels
             return orjson.dumps(reply), {"content-type": "application/json"}
-        data = encode(self._datatype, labels)
+        data = encode(self._labels.datatype, labels)
         output["parameters"] = {"binary_data_size": len(data)}
         head = orjson.dumps(reply)
         return head + data, {"content-type": "application/octet-stream", LENGTH_HEADER: str(len(head))}
-
-    def _labels(self, answers: Answers) -> list[Any]:
-        labels = answers.labels.tolist()
-        return list(map(as_text, labels)) if self._datatype == "BYTES" else labels
 
     def _rows(self, tensors: list[Tensor]) -> Rows:
         self._limits.check_rows(tensors[0].shape[0])
@@ -99,41 +94,6 @@ class InferenceProtocol:
             )
         numbers = np.array(tensor.values, np.float64)  # of a list, None becomes NaN
         return self._schema.rows(numbers.reshape(tensor.shape))
-
-
-def column_datatype(column: Column) -> str:
-    """Return the datatype that metadata names for a column; others are taken where the values mean the same."""
-    if column.kind == "number":
-        return "FP64"
-    if column.kind == "boolean":
-        return "BOOL"
-    return _common_datatype(column.categories) or "BYTES"
-
-
-def label_datatype(classes: Classes) -> str:
-    return _common_datatype(classes.values) or "BYTES"
-
-
-def _common_datatype(values: tuple[Any, ...]) -> str | None:
-    kinds = {type(value) for value in values}
-    if kinds == {int}:
-        return "INT64" if all(value in _WHOLE_INT64 for value in values) else None
-    return {frozenset({bool}): "BOOL", frozenset({float}): "FP64"}.get(frozenset(kinds))
-
-
-def as_text(label: Any) -> str:
-    return label if type(label) is str else str(label)
-
-
-def describe_releases(inquiry: Inquiry, answers: Answers) -> dict[str, Any]:
-    """Return what answers say beside labels: numbers in the history, charges, and how far a partial one came."""
-    described: dict[str, Any] = {
-        "sequence": [release.sequence for release in answers.releases],
-        "charge_nats": [release.charge for release in answers.releases],
-    }
-    if inquiry.partial:
-        described |= {"rows_asked": len(inquiry.rows), "rows_answered": len(answers.releases)}
-    return described
 
 
 def _read_inputs(inputs: Any, binary: BinaryPart) -> list[Tensor]:
@@ -161,7 +121,6 @@ def _wants_binary(outputs: Any, parameters: dict[str, Any]) -> bool:
     if len(outputs) > 1 or outputs[0].get("name") != OUTPUT:
         raise InvalidQuery(f"the only output is {OUTPUT!r}; leave 'outputs' out, or ask for that")
     own = read_object(outputs[0], "parameters")
-    return read_flag(
-        own if "binary_data" in own else {"binary_data": parameters.get("binary_data_output", False)},
-        "binary_data",
+    return (
+        read_flag(own, "binary_data") if "binary_data" in own else read_flag(parameters, "binary_data_output")
     )

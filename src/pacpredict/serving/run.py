@@ -80,11 +80,13 @@ def serve(settings: Settings) -> None:
         sys.stderr.write(f"pacpredict: serving {settings.name!r} at http://{shown}:{port}\n")
         if settings.workers == 1:
             app = build_app(Service(curator, settings.name))
-            uvicorn.Server(_config(settings, lambda: app)).run([listening])
+            uvicorn.Server(uvicorn_config(lambda: app)).run([listening])
         else:
             # What is wrong with the artifact or the ledger has been said by now, once, and not by each worker.
             curator.close()
-            Multiprocess(_config(settings, partial(_open_in_worker, settings)), [listening]).run()
+            Multiprocess(
+                uvicorn_config(partial(_open_in_worker, settings), settings.workers), [listening]
+            ).run()
 
 
 def warm_up(curator: Curator) -> None:
@@ -128,11 +130,11 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _config(settings: Settings, factory: Callable[[], Starlette]) -> uvicorn.Config:
+def uvicorn_config(factory: Callable[[], Starlette], workers: int = 1) -> uvicorn.Config:
     return uvicorn.Config(
         factory,
         factory=True,
-        workers=settings.workers,
+        workers=workers,
         http="httptools",
         ws="none",
         lifespan="on",

@@ -21,17 +21,17 @@ from pacpredict.curator import Answers
 from pacpredict.ensemble.tables.schema import Rows, Schema
 from pacpredict.ensemble.tables.values import show
 from pacpredict.exceptions import InvalidQuery
-from pacpredict.serving.inference_protocol import as_text, describe_releases
 from pacpredict.serving.inquiry import Inquiry, read_flag, read_id, read_object
+from pacpredict.serving.labels import Labels, describe_releases
 from pacpredict.serving.limits import Limits, parse_json
 
 _FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
-_JSON_LABELS = (str, bool, int, float)
 
 
 class Scoring:
-    def __init__(self, schema: Schema, limits: Limits) -> None:
+    def __init__(self, schema: Schema, labels: Labels, limits: Limits) -> None:
         self._schema = schema
+        self._labels = labels
         self._limits = limits
 
     def read(self, body: bytes, content_type: str) -> Inquiry:
@@ -49,12 +49,11 @@ class Scoring:
 
     def write(self, inquiry: Inquiry, answers: Answers) -> tuple[bytes, dict[str, str]]:
         """Return the body and the headers of an answer."""
-        labels = [
-            label if isinstance(label, _JSON_LABELS) else as_text(label) for label in answers.labels.tolist()
-        ]
-        reply = {"predictions": labels, "parameters": describe_releases(inquiry, answers)}
-        # Integers beyond 64 bits are a label's own; as text they stay what they are.
-        return orjson.dumps(reply, default=str), {"content-type": "application/json"}
+        reply = {
+            "predictions": self._labels.plain(answers),
+            "parameters": describe_releases(inquiry, answers),
+        }
+        return orjson.dumps(reply), {"content-type": "application/json"}
 
     def _rows(self, given: Any) -> Rows:
         if isinstance(given, dict):

@@ -6,7 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -58,6 +58,11 @@ def slug(heading):
 def test_page_runs(page, tmp_path, monkeypatch):
     """From top to bottom in one folder, Python blocks run and commands print what is written below them."""
     monkeypatch.chdir(tmp_path)
+    with ExitStack() as background:
+        run_page(page, tmp_path, background)
+
+
+def run_page(page, folder, background):
     namespace, printed = {"__name__": "docs"}, None
     for block in blocks(page):
         if block.language == "python":
@@ -70,12 +75,22 @@ def test_page_runs(page, tmp_path, monkeypatch):
             printed = None
         elif block.language == "console":
             for command, expected in commands(block):
-                check_command(command, expected, tmp_path)
+                check_command(command, expected, folder, background)
 
 
-def check_command(command, expected, folder):
-    program, *arguments = shlex.split(command)
-    if program == "pacpredict":
+def check_command(command, expected, folder, background):
+    program, *arguments = shlex.split(command.replace("$'", "'"))
+    if program == "pacpredict" and arguments[-1] == "&":
+        start(
+            Path(sys.executable).with_name("pacpredict"),
+            *arguments[:-1],
+            expected=expected,
+            background=background,
+        )
+    elif program == "curl":
+        arguments = [argument.replace("\\n", "\n") for argument in arguments]  # as the shell reads $'...'
+        assert_printed(run(program, *arguments, cwd=folder).stdout, expected)
+    elif program == "pacpredict":
         done = run(Path(sys.executable).with_name("pacpredict"), *arguments, cwd=folder)
         assert_printed(done.stdout, expected)
         assert (done.returncode == 0) is not expected.startswith("pacpredict: error:")
@@ -136,6 +151,16 @@ def test_output_of_the_confidence_levels_is_quoted_as_it_is():
     """docs/theory.md shows the file that the example wrote."""
     output = (ROOT / "examples" / "confidence_levels.txt").read_text()
     assert output in (ROOT / "docs" / "theory.md").read_text()
+
+
+def start(*command, expected, background):
+    """Start what goes on in the background, until the page ends, and wait for what it prints first."""
+    process = background.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+    background.callback(process.kill)
+    announced = process.stderr.readline()
+    if "compiling" in announced:
+        announced = process.stderr.readline()
+    assert_printed(announced, expected)
 
 
 def run(*command, cwd):

@@ -19,7 +19,7 @@ PROGRAM = shutil.which("pacpredict", path=Path(sys.executable).parent) or "pacpr
 def test_command_is_documented(command):
     """Each registered command has a section and an example."""
     assert f"## pacpredict {command.name}\n" in PAGE
-    assert any(line.split()[0] == command.name for line, _ in EXAMPLES)
+    assert any(line.startswith(f"{command.name} ") for line, _ in EXAMPLES)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -27,7 +27,7 @@ def test_options_are_documented(command):
     """Each option of a command is in its section."""
     section = PAGE.split(f"## pacpredict {command.name}\n")[1].split("\n## ")[0]
     usage = subprocess.run(
-        [PROGRAM, command.name, "--help"], capture_output=True, text=True, check=True
+        [PROGRAM, *command.name.split(), "--help"], capture_output=True, text=True, check=True
     ).stdout
     for option in set(re.findall(r"--[a-z-]+", usage)) - {"--help"}:
         assert f"`{option}" in section, option

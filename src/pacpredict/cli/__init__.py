@@ -29,6 +29,8 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 EXIT_FAILED = 1
+GROUPS = {"ledger": "verify, export or move the history of a deployment"}
+
 EXIT_REFUSED = 2
 # What a shell reports of programs that these signals ended.
 EXIT_INTERRUPTED = 128 + signal.SIGINT
@@ -85,7 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
             " "
         )  # "ledger verify" is the command verify of the group ledger
         if group not in groups:
-            of_group = groups[""].add_parser(group, help=f"commands about a {group}", allow_abbrev=False)
+            of_group = groups[""].add_parser(group, help=GROUPS[group], allow_abbrev=False)
             groups[group] = of_group.add_subparsers(title="commands", metavar="COMMAND", required=True)
         own = groups[group].add_parser(
             name,

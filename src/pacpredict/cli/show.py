@@ -69,13 +69,13 @@ def _print_privacy(privacy: dict[str, Any]) -> None:
     rows = [
         (
             attack,
-            *(percent_at_most(bound[name]) for name in ("prior", "success_at_spent", "success")),
+            *(percent_at_most(bound[name]) for name in ("prior", "success")),
             bar(bound["prior"], bound["success"]),
         )
         for attack, bound in privacy["bounds"].items()
     ]
-    columns = ("attack", "before", "by now", "ever", "0 to 100 %")
-    print_table("How often an attack succeeds, at most", columns, rows, BAR_LEGEND)
+    columns = ("attack", "before", "at most", "0 to 100 %")
+    print_table("How often an attack can succeed", columns, rows, BAR_LEGEND)
 
 
 SHOW = Command(

@@ -31,6 +31,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     Each prediction spends at most `step_budget` nats, all together at most `total_budget`; when that is spent,
     `predict` raises BudgetExhausted. A row that was asked before gets the same answer at no charge.
 
+    Two fits on the same data draw two secrets and answer differently, and a fitted classifier does not pickle or copy:
+    that is why scikit-learn's check_fit_idempotent, check_supervised_y_2d, check_classifier_data_not_an_array and
+    check_estimators_pickle fail. Its other checks pass.
+
     Parameters
     ----------
     estimator

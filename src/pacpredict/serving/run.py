@@ -73,7 +73,7 @@ class Settings:
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was begun."""
     curator = Curator.open(settings.artifact, ledger=settings.ledger, trust=settings.trust)
-    with _listen(settings.host, settings.port) as listening:
+    with listen(settings.host, settings.port) as listening:
         host, port = listening.getsockname()[:2]
         warm_up(curator)
         shown = f"[{host}]" if ":" in host else host
@@ -114,9 +114,10 @@ def _open_in_worker(settings: Settings) -> Starlette:
     return build_app(Service(curator, settings.name))
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends without delay only on sockets that say they are TCP; a reply in two parts would wait 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

@@ -185,6 +185,16 @@ def test_too_many_rows(small_server, row):
     assert small_server.n_released == 0
 
 
+def test_too_many_bodies(fitted, row):
+    """Bodies that the server has no room for are refused, and those that fit are answered afterwards."""
+    body = json.dumps({"inputs": tensors([row])}).encode()
+    with LiveServer(curator_of(fitted), limits=Limits(held_bytes=len(body) + 100)) as server:
+        for _ in range(3):
+            reply = post(server, body + b" " * 101)
+            assert (reply.status_code, reply.json()["code"]) == (503, "busy")
+            assert post(server, body).status_code == 200
+
+
 @pytest.mark.parametrize("encoding", ["gzip", "br", "nonsense"])
 def test_compressed_bodies(server, encoding):
     """A compressed body is not unpacked: a small one could become a huge one."""

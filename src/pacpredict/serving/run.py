@@ -24,6 +24,7 @@ from pacpredict.serving.app import Service, build_app
 
 # How long answers that are on their way may take after the server was told to stop.
 _SECONDS_TO_FINISH = 30
+_BACKLOG = 2048  # uvicorn's own
 
 _BACKLOG = 2048  # connections that may wait to be accepted
 
@@ -72,10 +73,11 @@ class Settings:
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was begun."""
-    curator = Curator.open(settings.artifact, ledger=settings.ledger, trust=settings.trust)
     with listen(settings.host, settings.port) as listening:
-        host, port = listening.getsockname()[:2]
+        curator = Curator.open(settings.artifact, ledger=settings.ledger, trust=settings.trust)
         warm_up(curator)
+        listening.listen(_BACKLOG)  # who connects from now on waits for the workers, and is not turned away
+        host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         sys.stderr.write(f"pacpredict: serving {settings.name!r} at http://{shown}:{port}\n")
         if settings.workers == 1:

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,7 +17,7 @@ from pacpredict.mechanism.ledger import MemoryLedger, nowhere
 from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
 from pacpredict.serving.app import Service, build_app
-from pacpredict.serving.run import uvicorn_config
+from pacpredict.serving.run import listen, uvicorn_config
 
 PROGRAM = Path(sys.executable).parent / "pacpredict"
 NAME = "mixed"
@@ -29,11 +28,12 @@ class LiveServer:
 
     def __init__(self, curator, name=NAME, limits=None, at=nowhere):
         self.curator = curator
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = listen("127.0.0.1", 0)
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.infer_url = f"{self.url}/v2/models/{name}/infer"
-        app = build_app(Service(curator, name, limits, at=at))
+        self._service = Service(curator, name, limits, at=at)
+        app = build_app(self._service)
         self._server = uvicorn.Server(uvicorn_config(lambda: app))
         self._thread = threading.Thread(target=self._run)
 
@@ -60,6 +60,11 @@ class LiveServer:
     @property
     def n_released(self):
         return self.curator.session.snapshot().sequence
+
+    @property
+    def n_waiting(self):
+        """Requests that were read and not answered."""
+        return self._service._pipeline._n_waiting
 
     def infer(self, inputs, **fields):
         return self.http.post(f"/v2/models/{NAME}/infer", json={"inputs": inputs, **fields})

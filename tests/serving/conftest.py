@@ -8,7 +8,7 @@ from records import mixed_table, quick_fit, recipe
 
 @pytest.fixture(scope="session")
 def fitted():
-    return quick_fit(how=recipe(step=2.0**-16))
+    return quick_fit(how=recipe(step=2.0**-16, total=0.1))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,8 @@ from pacpredict.ensemble.tables.column import Column
 from pacpredict.exceptions import InvalidQuery
 from pacpredict.serving.binary_tensors import BinaryPart, decode, encode, split_body
 from pacpredict.serving.labels import Labels, column_datatype
-from pacpredict.serving.tensors import DTYPES, read_head, read_json_values
+from pacpredict.serving.tensors import DATATYPES as PROTOCOL
+from pacpredict.serving.tensors import read_head, read_json_values
 from records import quick_fit
 
 
@@ -285,7 +286,7 @@ def test_labels_of_every_type(rows, labels):
     assert list(decode(head, binary.content[length:])) == output["data"]
 
 
-@pytest.mark.parametrize("datatype", [*DTYPES, "BYTES"])
+@pytest.mark.parametrize("datatype", PROTOCOL)
 def test_bytes_and_json_agree(datatype):
     """The same values of any datatype are read alike from JSON and from bytes."""
     values = (

@@ -22,7 +22,7 @@ from pacpredict.mechanism.ledger import Failpoints, nowhere
 from pacpredict.serving.binary_tensors import LENGTH_HEADER
 from pacpredict.serving.inference_protocol import VERSION, InferenceProtocol
 from pacpredict.serving.labels import Labels
-from pacpredict.serving.limits import Limits, read_body
+from pacpredict.serving.limits import Bodies, Limits
 from pacpredict.serving.pipeline import Pipeline
 from pacpredict.serving.responses import json_response, refuse
 from pacpredict.serving.scoring import Scoring
@@ -46,13 +46,14 @@ class Service:
         *,
         at: Failpoints = nowhere,
     ) -> None:
-        self.limits = limits or Limits()
+        limits = limits or Limits()
         self.at = at
         self._curator = curator
-        self._pipeline = Pipeline(curator, self.limits.waiting)
+        self._bodies = Bodies(limits)
+        self._pipeline = Pipeline(curator, limits.waiting)
         schema, labels = curator.ensemble.schema, Labels(curator.ensemble.classes)
-        self._protocol = InferenceProtocol(name, schema, labels, self.limits)
-        self._scoring = Scoring(schema, labels, self.limits)
+        self._protocol = InferenceProtocol(name, schema, labels, limits)
+        self._scoring = Scoring(schema, labels, limits)
 
     @asynccontextmanager
     async def life(self, _app: Starlette) -> AsyncIterator[None]:
@@ -66,15 +67,15 @@ class Service:
 
     async def infer(self, request: Request) -> Response:
         self._check_model(request)
-        body = await read_body(request, self.limits)
-        read = partial(self._protocol.read, body, request.headers.get(LENGTH_HEADER))
-        content, headers = self._protocol.write(*await self._pipeline.answer(read))
+        async with self._bodies.read(request) as body:
+            read = partial(self._protocol.read, body, request.headers.get(LENGTH_HEADER))
+            content, headers = self._protocol.write(*await self._pipeline.answer(read))
         return Response(content, headers=headers)
 
     async def invocations(self, request: Request) -> Response:
-        body = await read_body(request, self.limits)
-        read = partial(self._scoring.read, body, request.headers.get("content-type", ""))
-        content, headers = self._scoring.write(*await self._pipeline.answer(read))
+        async with self._bodies.read(request) as body:
+            read = partial(self._scoring.read, body, request.headers.get("content-type", ""))
+            content, headers = self._scoring.write(*await self._pipeline.answer(read))
         return Response(content, headers=headers)
 
     async def privacy(self, _: Request) -> Response:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pacpredict.ensemble.tables.values import show
 from pacpredict.exceptions import InvalidQuery
-from pacpredict.serving.tensors import DTYPES, TensorHead, Values
+from pacpredict.serving.tensors import DATATYPES, TEXTS, Head, Values
 
 LENGTH_HEADER = "Inference-Header-Content-Length"
 _LENGTH_BYTES = 4
@@ -51,14 +51,14 @@ class BinaryPart:
             )
 
 
-def decode(head: TensorHead, data: bytes) -> Values:
+def decode(head: Head, data: bytes) -> Values:
     """Return the values of a tensor, flat."""
-    if head.datatype == "BYTES":
+    if head.datatype is TEXTS:
         return _decode_texts(head, data)
-    dtype = DTYPES[head.datatype]
+    dtype = head.datatype.dtype
     if len(data) != head.size * dtype.itemsize:
         raise InvalidQuery(
-            f"input {show(head.name)}: shape {head.shape} of {head.datatype} needs {head.size * dtype.itemsize:,} "
+            f"input {show(head.name)}: shape {head.shape} of {head.datatype.name} needs {head.size * dtype.itemsize:,} "
             f"bytes, got {len(data):,}"
         )
     if dtype.kind == "b" and data.translate(None, b"\0\1"):
@@ -66,7 +66,7 @@ def decode(head: TensorHead, data: bytes) -> Values:
     return np.frombuffer(data, dtype)
 
 
-def _decode_texts(head: TensorHead, data: bytes) -> list[str]:
+def _decode_texts(head: Head, data: bytes) -> list[str]:
     texts, position = [], 0
     try:
         while position < len(data):
@@ -86,7 +86,7 @@ def _decode_texts(head: TensorHead, data: bytes) -> list[str]:
 
 def encode(datatype: str, values: Sequence[Any]) -> bytes:
     """Return the bytes of a tensor of an answer."""
-    if datatype != "BYTES":
-        return np.asarray(values, DTYPES[datatype]).tobytes()
+    if datatype != TEXTS.name:
+        return np.asarray(values, DATATYPES[datatype].dtype).tobytes()
     texts = [text.encode() for text in values]
     return b"".join(part for text in texts for part in (len(text).to_bytes(_LENGTH_BYTES, "little"), text))

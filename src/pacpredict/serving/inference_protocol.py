@@ -17,7 +17,7 @@ from pacpredict.serving.binary_tensors import LENGTH_HEADER, BinaryPart, decode,
 from pacpredict.serving.inquiry import Inquiry, read_flag, read_id, read_object
 from pacpredict.serving.labels import Labels, column_datatype, describe_releases
 from pacpredict.serving.limits import Limits, parse_json
-from pacpredict.serving.tensors import Tensor, read_head, read_json_values
+from pacpredict.serving.tensors import TEXTS, Tensor, read_head, read_json_values
 
 VERSION = "1"  # an artifact never changes: another fit is another model
 OUTPUT = "label"
@@ -75,25 +75,27 @@ class InferenceProtocol:
         return head + data, {"content-type": "application/octet-stream", LENGTH_HEADER: str(len(head))}
 
     def _rows(self, tensors: list[Tensor]) -> Rows:
-        self._limits.check_rows(tensors[0].shape[0])
-        if len(tensors) == 1 and len(tensors[0].shape) == 2 and tensors[0].name not in self._columns:
+        first = tensors[0].head
+        self._limits.check_rows(first.shape[0])
+        if len(tensors) == 1 and len(first.shape) == 2 and first.name not in self._columns:
             return self._matrix_rows(tensors[0])
-        columns = {tensor.name: tensor.values for tensor in tensors}
+        columns = {head.name: values for head, values in tensors}
         if len(columns) < len(tensors):
             raise InvalidQuery("two inputs have the same name")
-        for tensor in tensors:
-            if len(tensor.shape) == 2 and tensor.shape[1] != 1:
-                raise InvalidQuery(f"input {show(tensor.name)}: the shape of a column must be [n] or [n, 1]")
+        for head, _ in tensors:
+            if head.size != head.shape[0]:
+                raise InvalidQuery(f"input {show(head.name)}: the shape of a column must be [n] or [n, 1]")
         return self._schema.rows_from_columns(columns)
 
     def _matrix_rows(self, tensor: Tensor) -> Rows:
-        if not self._is_all_numbers or tensor.datatype == "BYTES":
+        head, values = tensor
+        if not self._is_all_numbers or head.datatype is TEXTS:
             raise InvalidQuery(
-                f"{show(tensor.name)} is not a column; one matrix is taken for tables of numbers only, as numbers. "
+                f"{show(head.name)} is not a column; one matrix is taken for tables of numbers only, as numbers. "
                 f"Send one tensor for each of {show_some(sorted(self._columns), 20)}"
             )
-        numbers = np.array(tensor.values, np.float64)  # of a list, None becomes NaN
-        return self._schema.rows(numbers.reshape(tensor.shape))
+        numbers = np.array(values, np.float64)  # of a list, None becomes NaN
+        return self._schema.rows(numbers.reshape(head.shape))
 
 
 def _read_inputs(inputs: Any, binary: BinaryPart) -> list[Tensor]:
@@ -106,11 +108,12 @@ def _read_inputs(inputs: Any, binary: BinaryPart) -> list[Tensor]:
 
 def _read_tensor(given: Any, binary: BinaryPart) -> Tensor:
     head = read_head(given)
-    size = read_object(given, "parameters").get("binary_data_size")
+    size = read_object(given, "parameters").get("binary_data_size") if "parameters" in given else None
     if (size is None) is ("data" not in given):
         raise InvalidQuery(f"input {show(head.name)} needs either data or binary_data_size, and not both")
-    values = read_json_values(head, given["data"]) if size is None else decode(head, binary.take(size))
-    return Tensor(head.name, head.datatype, head.shape, values)
+    return Tensor(
+        head, read_json_values(head, given["data"]) if size is None else decode(head, binary.take(size))
+    )
 
 
 def _wants_binary(outputs: Any, parameters: dict[str, Any]) -> bool:

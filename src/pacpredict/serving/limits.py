@@ -1,13 +1,15 @@
 """How much one request may ask of the server, and reading of bodies within these limits."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from starlette.requests import ClientDisconnect, Request
 
-from pacpredict.exceptions import BodyTooLarge, BodyTooSlow, InvalidQuery, UnsupportedEncoding
+from pacpredict.exceptions import BodyTooLarge, BodyTooSlow, InvalidQuery, ServerBusy, UnsupportedEncoding
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,7 @@ class Limits:
     body_seconds: float = (
         30.0  # for a body to arrive; who sends slower than this holds a connection for nothing
     )
+    held_bytes: int = 256 * 2**20  # of all bodies that are being read or answered
     rows: int = 10_000
     waiting: int = 2_000  # requests that have arrived and are not answered; more would only wait longer
 
@@ -26,36 +29,52 @@ class Limits:
             raise InvalidQuery(f"{n_rows:,} rows in one request are too many; send at most {self.rows:,}")
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
-    """Return the whole body, having kept no more of it than the limit."""
-    encoding = request.headers.get("content-encoding", "identity")
-    if encoding != "identity":
-        raise UnsupportedEncoding("compressed bodies are not taken; send the body as it is")
-    announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > limits.body_bytes:
-        raise _too_large(limits)
-    try:
-        async with asyncio.timeout(limits.body_seconds):
-            return await _collect(request, limits)
-    except TimeoutError:
-        raise BodyTooSlow(f"the body did not arrive within {limits.body_seconds:g} seconds") from None
-    except ClientDisconnect:
-        raise InvalidQuery("the body was cut off") from None
+class Bodies:
+    """Reads bodies, and holds no more of them at a time than the limits allow."""
 
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._n_held = 0  # bytes
 
-async def _collect(request: Request, limits: Limits) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limits.body_bytes:
-            raise _too_large(limits)
-        parts.append(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    @asynccontextmanager
+    async def read(self, request: Request) -> AsyncIterator[bytes]:
+        """Lend the whole body of a request, to be forgotten at the end of the `with`."""
+        self._check_headers(request)
+        parts: list[bytes] = []
+        try:
+            yield await self._collect(request, parts)
+        finally:
+            self._n_held -= sum(map(len, parts))
 
+    def _check_headers(self, request: Request) -> None:
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise UnsupportedEncoding("compressed bodies are not taken; send the body as it is")
+        announced = request.headers.get("content-length", "")
+        if announced.isdigit() and int(announced) > self._limits.body_bytes:
+            raise self._too_large()
 
-def _too_large(limits: Limits) -> BodyTooLarge:
-    return BodyTooLarge(f"the body is larger than {limits.body_bytes:,} bytes; send fewer rows at a time")
+    async def _collect(self, request: Request, parts: list[bytes]) -> bytes:
+        size = 0
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                async for part in request.stream():
+                    parts.append(part)
+                    size += len(part)
+                    self._n_held += len(part)
+                    if size > self._limits.body_bytes:
+                        raise self._too_large()
+                    if self._n_held > self._limits.held_bytes:
+                        raise ServerBusy("the server has many large requests; try again in a moment")
+        except TimeoutError:
+            seconds = self._limits.body_seconds
+            raise BodyTooSlow(f"the body did not arrive within {seconds:g} seconds") from None
+        except ClientDisconnect:
+            raise InvalidQuery("the body was cut off") from None
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _too_large(self) -> BodyTooLarge:
+        most = self._limits.body_bytes
+        return BodyTooLarge(f"the body is larger than {most:,} bytes; send fewer rows at a time")
 
 
 def parse_json(body: bytes | memoryview) -> dict[str, Any]:

@@ -61,10 +61,9 @@ class Pipeline:
         self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
         self._ready: SimpleQueue[_Ready | None] = SimpleQueue()
         n_voting = n_threads or os.cpu_count() or 1
-        self._voting = [
-            threading.Thread(target=self._vote_on_all, name=f"voting-{i}") for i in range(n_voting)
-        ]
-        self._answering = threading.Thread(target=self._answer_all, name="answering")
+        # Daemons: who stops the server a second time will not wait, and the ledger bears any end.
+        self._voting = [threading.Thread(target=self._vote_on_all, daemon=True) for _ in range(n_voting)]
+        self._answering = threading.Thread(target=self._answer_all, daemon=True)
         self._loop: asyncio.AbstractEventLoop
 
     def start(self) -> None:

@@ -47,11 +47,11 @@ REFUSALS: dict[type[Exception], Refusal] = {
     IdConflict: Refusal(409, "id-conflict"),
     BodyTooLarge: Refusal(413, "body-too-large", _CLOSE),
     UnsupportedEncoding: Refusal(415, "unsupported-encoding", _CLOSE),
-    ServerBusy: Refusal(503, "busy", _AGAIN),
+    ServerBusy: Refusal(503, "busy", _AGAIN | _CLOSE),
     LedgerDamaged: Refusal(503, "ledger-damaged", text=_LEDGER_TEXT),
     LedgerError: Refusal(503, "ledger-unavailable", _AGAIN, _LEDGER_TEXT),
     Exception: Refusal(
-        500, "internal-error", text="the server failed; nothing is known to have been charged"
+        500, "internal-error", text="the server failed and gives no answer; its log says where"
     ),
 }
 

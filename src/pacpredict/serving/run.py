@@ -24,6 +24,7 @@ from pacpredict.serving.app import Service, build_app
 
 # How long answers that are on their way may take after the server was told to stop.
 _SECONDS_TO_FINISH = 30
+_BACKLOG = 2048  # uvicorn's own
 
 _BACKLOG = 2048  # connections that may wait to be accepted
 
@@ -72,10 +73,11 @@ class Settings:
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was begun."""
-    curator = Curator.open(settings.artifact, ledger=settings.ledger, trust=settings.trust)
-    with _listen(settings.host, settings.port) as listening:
-        host, port = listening.getsockname()[:2]
+    with listen(settings.host, settings.port) as listening:
+        curator = Curator.open(settings.artifact, ledger=settings.ledger, trust=settings.trust)
         warm_up(curator)
+        listening.listen(_BACKLOG)  # who connects from now on waits for the workers, and is not turned away
+        host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         sys.stderr.write(f"pacpredict: serving {settings.name!r} at http://{shown}:{port}\n")
         if settings.workers == 1:
@@ -114,9 +116,10 @@ def _open_in_worker(settings: Settings) -> Starlette:
     return build_app(Service(curator, settings.name))
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends without delay only on sockets that say they are TCP; a reply in two parts would wait 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

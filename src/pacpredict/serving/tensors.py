@@ -15,75 +15,103 @@ from pacpredict.exceptions import InvalidQuery
 
 Values = Sequence[Any] | npt.NDArray[Any]
 
-# Little-endian, as the binary extension has them.
-DTYPES: dict[str, np.dtype[Any]] = {
-    "BOOL": np.dtype("?"),
-    **{f"UINT{8 * size}": np.dtype(f"<u{size}") for size in (1, 2, 4, 8)},
-    **{f"INT{8 * size}": np.dtype(f"<i{size}") for size in (1, 2, 4, 8)},
-    **{f"FP{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
-}
-DATATYPES = (*DTYPES, "BYTES")
-_MISSING = type(None)
-_JSON_TYPES: dict[str, set[type]] = {
-    "BYTES": {str, _MISSING},
-    **{
-        name: {bool, _MISSING} if dtype.kind == "b" else {int, _MISSING}
-        for name, dtype in DTYPES.items()
-        if dtype.kind != "f"
-    },
-    **{name: {int, float, _MISSING} for name, dtype in DTYPES.items() if dtype.kind == "f"},
-}
 
+class Datatype(NamedTuple):
+    """What the protocol calls a datatype: how it is stored, and which of JSON's values it has."""
 
-class Tensor(NamedTuple):
     name: str
-    datatype: str
-    shape: list[int]
-    values: Values  # flat
+    dtype: np.dtype[Any]  # little-endian, as the binary extension has them; of texts, what NumPy would use
+    json_types: frozenset[type]
+    least: int | None = None  # of integers
+    most: int | None = None
 
 
-class TensorHead(NamedTuple):
+def _integer(name: str, dtype: str) -> Datatype:
+    allowed = np.iinfo(dtype)
+    return Datatype(name, np.dtype(dtype), frozenset({int, type(None)}), int(allowed.min), int(allowed.max))
+
+
+DATATYPES: dict[str, Datatype] = {
+    datatype.name: datatype
+    for datatype in (
+        Datatype("BOOL", np.dtype("?"), frozenset({bool, type(None)})),
+        *(_integer(f"UINT{8 * size}", f"<u{size}") for size in (1, 2, 4, 8)),
+        *(_integer(f"INT{8 * size}", f"<i{size}") for size in (1, 2, 4, 8)),
+        *(
+            Datatype(f"FP{8 * size}", np.dtype(f"<f{size}"), frozenset({int, float, type(None)}))
+            for size in (2, 4, 8)
+        ),
+        Datatype("BYTES", np.dtype(object), frozenset({str, type(None)})),
+    )
+}
+TEXTS, DOUBLES = DATATYPES["BYTES"], DATATYPES["FP64"]
+
+
+class Head(NamedTuple):
     """All of a tensor but its values."""
 
     name: str
-    datatype: str
+    datatype: Datatype
     shape: list[int]
     size: int
 
 
-def read_head(given: Any) -> TensorHead:
-    if not isinstance(given, dict):
-        raise InvalidQuery(f"each of the inputs must be a JSON object, got {show(given)}")
-    name, datatype, shape = given.get("name"), given.get("datatype"), given.get("shape")
-    if not isinstance(name, str):
-        raise InvalidQuery(f"each of the inputs needs a name, got {show(name)}")
-    if datatype not in DATATYPES:
-        raise InvalidQuery(f"input {show(name)}: datatype {show(datatype)} is none of {', '.join(DATATYPES)}")
-    if not isinstance(shape, list) or not 1 <= len(shape) <= 2 or not all(map(_is_length, shape)):
-        raise InvalidQuery(f"input {show(name)}: the shape must be [n] or [n, width]")
-    return TensorHead(name, datatype, shape, math.prod(shape))
+class Tensor(NamedTuple):
+    head: Head
+    values: Values  # flat
+
+
+def read_head(given: Any) -> Head:
+    """Return what stands beside the values; a server reads this once for every column, so it is short."""
+    try:
+        name, datatype, shape = given["name"], DATATYPES[given["datatype"]], given["shape"]
+    except (KeyError, TypeError):
+        raise _explain(given) from None
+    if type(name) is not str:
+        raise _explain(given)
+    if type(shape) is list and all(map(_is_length, shape)):
+        if len(shape) == 1:
+            return Head(name, datatype, shape, shape[0])
+        if len(shape) == 2:
+            return Head(name, datatype, shape, shape[0] * shape[1])
+    raise InvalidQuery(f"input {show(name)}: the shape must be [n] or [n, width]")
 
 
 def _is_length(length: Any) -> bool:
     return type(length) is int and length >= 0
 
 
-def read_json_values(head: TensorHead, data: Any) -> Values:
+def _explain(given: Any) -> InvalidQuery:
+    if not isinstance(given, dict):
+        return InvalidQuery(f"each of the inputs must be a JSON object, got {show(given)}")
+    name, datatype = given.get("name"), given.get("datatype")
+    if not isinstance(name, str):
+        return InvalidQuery(f"each of the inputs needs a name, got {show(name)}")
+    if not isinstance(datatype, str) or datatype not in DATATYPES:
+        known = ", ".join(DATATYPES)
+        return InvalidQuery(f"input {show(name)}: the datatype {show(datatype)} is none of {known}")
+    return InvalidQuery(f"input {show(name)} needs a shape")
+
+
+def read_json_values(head: Head, data: Any) -> Values:
     """Return the values, flat; they may come nested or flat, and must be what the datatype says."""
-    if not isinstance(data, list):
+    if type(data) is not list:
         raise InvalidQuery(f"input {show(head.name)}: data must be a list, got {show(data)}")
     values = _flatten(head, data) if len(head.shape) == 2 else data
     if len(values) != head.size:
         raise InvalidQuery(
             f"input {show(head.name)}: shape {head.shape} needs {head.size:,} values, got {len(values):,}"
         )
-    if not set(map(type, values)) <= _JSON_TYPES[head.datatype]:
-        wrong = next(value for value in values if type(value) not in _JSON_TYPES[head.datatype])
-        raise InvalidQuery(f"input {show(head.name)}: {show(wrong)} is not a value of {head.datatype}")
+    datatype = head.datatype
+    if not datatype.json_types.issuperset(map(type, values)):
+        wrong = next(value for value in values if type(value) not in datatype.json_types)
+        raise _wrong_value(head, wrong)
+    if datatype is TEXTS or datatype is DOUBLES:
+        return values
     return _narrow(head, values)
 
 
-def _flatten(head: TensorHead, data: list[Any]) -> list[Any]:
+def _flatten(head: Head, data: list[Any]) -> list[Any]:
     if not data or not isinstance(data[0], list):
         return data
     for row in data:
@@ -92,18 +120,19 @@ def _flatten(head: TensorHead, data: list[Any]) -> list[Any]:
     return [value for row in data for value in row]
 
 
-def _narrow(head: TensorHead, values: list[Any]) -> Values:
+def _narrow(head: Head, values: list[Any]) -> Values:
     """Make of JSON's numbers what the datatype holds, so that the same tensor in binary is the same query."""
-    if head.datatype in {"FP32", "FP16"}:
-        numbers = np.array([math.nan if value is None else value for value in values], np.float64)
-        with np.errstate(over="ignore"):  # becomes an infinity, which the schema refuses
-            return numbers.astype(DTYPES[head.datatype])
-    if "INT" in head.datatype:
-        allowed = np.iinfo(DTYPES[head.datatype])
-        least, most = int(allowed.min), int(allowed.max)
+    _, dtype, _, least, most = head.datatype
+    if least is not None and most is not None:
         for value in values:
             if value is not None and not least <= value <= most:
-                raise InvalidQuery(
-                    f"input {show(head.name)}: {show(value)} is not a value of {head.datatype}"
-                )
+                raise _wrong_value(head, value)
+    if dtype.kind == "f":
+        numbers = np.array([math.nan if value is None else value for value in values], np.float64)
+        with np.errstate(over="ignore"):  # becomes an infinity, which the schema refuses
+            return numbers.astype(dtype)
     return values
+
+
+def _wrong_value(head: Head, value: Any) -> InvalidQuery:
+    return InvalidQuery(f"input {show(head.name)}: {show(value)} is not a value of {head.datatype.name}")

@@ -1,0 +1,150 @@
+"""The program: started, stopped, and refused to start."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+
+import httpx
+import pytest
+
+from artifacts import fit_small
+from live_server import PROGRAM, ServerProcess, tensors
+from records import recipe
+
+
+@pytest.fixture(scope="module")
+def fitted_home(tmp_path_factory):
+    return fit_small(tmp_path_factory.mktemp("fitted") / "mixed.pac", how=recipe(step=2.0**-16)).path
+
+
+@pytest.fixture
+def home(fitted_home, tmp_path):
+    return shutil.copytree(fitted_home, tmp_path / "mixed.pac")
+
+
+def infer(server, rows, name="mixed", **fields):
+    return server.http.post(f"/v2/models/{name}/infer", json={"inputs": tensors(rows), **fields})
+
+
+def test_life_of_a_server(home, rows):
+    """It starts, answers, stops at SIGTERM, and started again gives the same answers at no charge."""
+    with ServerProcess(home) as server:
+        first = infer(server, rows).json()
+        assert server.stop() in {0, -signal.SIGTERM}
+    assert "Traceback" not in "".join(server.log)
+    with ServerProcess(home) as server:
+        again = infer(server, rows).json()
+        assert server.stop(signal.SIGINT) in {0, 130, -signal.SIGINT}
+    assert again["outputs"] == first["outputs"]
+    assert sum(again["parameters"]["charge_nats"]) == 0.0
+    assert "Traceback" not in "".join(server.log)
+
+
+def test_killed_server(home, rows):
+    """After kill -9 the answers that were received are known."""
+    with ServerProcess(home) as server:
+        first = infer(server, rows[:5]).json()
+        server.stop(signal.SIGKILL)
+    with ServerProcess(home) as server:
+        assert infer(server, rows[:5]).json()["outputs"] == first["outputs"]
+
+
+def test_stopping_finishes_what_was_begun(home, rows):
+    """Every request that was sent before SIGTERM is answered with what is on record, or not recorded at all."""
+    replies = []
+
+    def ask(url):
+        with httpx.Client(base_url=url, timeout=30) as client:
+            for row in rows:
+                try:
+                    reply = client.post("/v2/models/mixed/infer", json={"inputs": tensors([row])})
+                except httpx.TransportError:
+                    return
+                replies.append((row["age"], row["note"], reply.json()))
+
+    with ServerProcess(home) as server:
+        asking = [threading.Thread(target=ask, args=[server.url]) for _ in range(4)]
+        for thread in asking:
+            thread.start()
+        while len(replies) < 10:
+            pass
+        server.stop()
+        for thread in asking:
+            thread.join()
+    assert all("outputs" in reply for *_, reply in replies)
+    numbers = {(age, note): reply["parameters"]["sequence"] for age, note, reply in replies}
+    with ServerProcess(home) as server:
+        for row in rows:
+            if (row["age"], row["note"]) in numbers:
+                again = infer(server, [row]).json()["parameters"]
+                assert again["sequence"] == numbers[row["age"], row["note"]]
+
+
+def test_log_lines(home, rows):
+    """The log has a line for each request, with nothing that was asked or answered."""
+    with ServerProcess(home) as server:
+        infer(server, rows[:1])
+        infer(server, [{**rows[0], "job": "pirate"}])
+        server.http.get("/x%0aFAKE LINE")
+        server.stop()
+    lines = [line for line in server.log if " INFO " in line and "live" not in line]
+    assert len(lines) == 3
+    assert "POST '/v2/models/mixed/infer' 200" in lines[0]
+    assert "POST '/v2/models/mixed/infer' 400" in lines[1]
+    assert "404" in lines[2]
+    assert "pirate" not in "".join(server.log)
+
+
+def test_no_server_header(home):
+    """The server does not say what it is made of."""
+    with ServerProcess(home) as server:
+        assert "server" not in server.http.get("/v2/health/live").headers
+        server.stop()
+
+
+def test_name_of_the_model(home, rows):
+    """A model has the name that it was given, and otherwise that of its artifact."""
+    with ServerProcess(home, name="income") as server:
+        assert infer(server, rows[:1], "income").status_code == 200
+        server.stop()
+
+
+def refusal(*arguments):
+    done = subprocess.run([PROGRAM, "serve", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("pacpredict: error: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_no_artifact(tmp_path):
+    """A path that is no artifact is refused in one line."""
+    assert "there is no artifact" in refusal(tmp_path / "none.pac")
+
+
+def test_workers_need_postgresql(home):
+    """Several processes on an embedded ledger are refused, with what to do."""
+    assert "PostgreSQL" in refusal(home, "--workers", "2")
+    assert "at least one" in refusal(home, "--workers", "0")
+
+
+def test_port_in_use(home):
+    """A port that somebody has is refused with words."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert "cannot listen" in refusal(home, "--port", str(other.getsockname()[1]))
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--port", "70000"], ["--host", "no such host"], ["--name", "a/b"], ["--name", ""]]
+)
+def test_wrong_options(home, arguments):
+    """Options that cannot be are refused with words."""
+    refusal(home, *arguments)
+
+
+def test_missing_ledger(home):
+    """An artifact whose ledger is gone is not served."""
+    (home / "ledger.sqlite").unlink()
+    assert "no ledger" in refusal(home)

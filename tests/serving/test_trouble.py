@@ -1,0 +1,71 @@
+"""A disk that fails: requests are refused, nothing is released twice, and service resumes when the cause is gone."""
+
+import os
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from artifacts import fit_small
+from live_server import ServerProcess, tensors
+from pacpredict.core.belief import Belief
+from pacpredict.ensemble.artifact.artifact import Artifact
+from pacpredict.ledger.home import open_ledger
+from pacpredict.ledger.verify import verify
+from records import recipe
+
+SHIM = Path(__file__).with_name("failing_disk.c")
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler, for the library that makes a disk fail")
+    library = tmp_path_factory.mktemp("shim") / "failing_disk.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, SHIM], check=True)
+    return library
+
+
+@pytest.mark.parametrize(("trouble", "what"), [("w", "disk full"), ("r", "read-only"), ("s", "sync failing")])
+def test_a_disk_that_fails(shim, tmp_path, monkeypatch, rows, trouble, what):
+    """While the disk fails new queries get 503 and old ones no other answer; then service goes on, exactly."""
+    home = fit_small(tmp_path / "mixed.pac", how=recipe(step=2.0**-16)).path
+    switch = tmp_path / "trouble"
+    monkeypatch.setenv("LD_PRELOAD", str(shim))
+    monkeypatch.setenv("FAILING_DISK", str(switch))
+    with ServerProcess(home) as server:
+        monkeypatch.delenv("LD_PRELOAD")
+
+        def ask(*wanted):
+            return server.http.post(
+                "/v2/models/mixed/infer", json={"inputs": tensors([rows[i] for i in wanted])}
+            )
+
+        before = ask(0, 1, 2)
+        assert before.status_code == 200
+        switch.write_text(trouble)
+        for i in (3, 4, 5, 3):
+            refused = ask(i)
+            assert (refused.status_code, refused.json()["code"]) == (503, "ledger-unavailable"), what
+        stored = ask(0, 1, 2)
+        assert stored.status_code == 503 or stored.json()["outputs"] == before.json()["outputs"]
+        switch.unlink()
+        after = ask(0, 1, 2, 3, 4, 5)
+        assert after.status_code == 200, after.json()
+        again = ask(5, 4, 3, 2, 1, 0)
+        assert again.json()["outputs"][0]["data"] == after.json()["outputs"][0]["data"][::-1]
+    assert os.environ.get("LD_PRELOAD") is None
+    check_history(home, n_queries=6)
+
+
+def check_history(home, n_queries):
+    """Every query was answered once, and the ledger says what happened."""
+    artifact = Artifact.open(home)
+    with open_ledger(artifact.path, artifact.identity) as ledger:
+        n_models, budget = artifact.recipe.n_models, artifact.recipe.budget
+        found = verify(ledger.ledger, len(artifact.classes), budget, Belief.uniform(n_models))
+        digests = Counter(entry.digest for entry in ledger.entries())
+    assert found.releases == n_queries == len(digests)

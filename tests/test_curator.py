@@ -5,7 +5,7 @@ import pytest
 
 from artifacts import fit_small
 from pacpredict.core.bounds import epsilon_for_success, success_bound
-from pacpredict.curator import Curator, describe, report_privacy
+from pacpredict.curator import Curator, describe, report_privacy, save_deployment
 from pacpredict.ensemble.artifact.artifact import Artifact
 from pacpredict.exceptions import BudgetExhausted, ForeignLedger, InvalidQuery, LedgerError, LedgerUnavailable
 from pacpredict.mechanism.ledger import MemoryLedger
@@ -177,3 +177,16 @@ def test_other_models_of_the_same_table(tmp_path):
         expected = curator.ensemble.labels(votes[:, Artifact.open(path).secret().reveal()])
         assert np.array_equal(curator.ask(table).labels, expected)
         assert set(expected) <= set(labels_of(table))
+
+
+def test_a_saved_deployment_goes_on_in_its_artifact_only(tmp_path):
+    """A reference to the curator from before the save answers nothing more: there is one history of a secret."""
+    fitted = quick_fit(how=recipe(total=0.5))
+    before = Curator(fitted.ensemble, fitted.recipe, MemoryLedger())
+    first = before.ask(QUERIES[:5])
+    after = save_deployment(tmp_path / "saved.pac", fitted, before)
+    with pytest.raises(LedgerError, match="closed"):
+        before.ask(QUERIES[5:10])
+    assert after.ask(QUERIES[:5]).labels.tolist() == first.labels.tolist()
+    assert after.guarantee().queries == 5
+    after.close()

@@ -217,18 +217,17 @@ def save_deployment(path: str | Path, fitted: Fit, curator: Curator) -> Curator:
     """
 
     def move_history(home: Path, identity: str) -> None:
-        ledger = create_ledger(home, identity)
-        with curator.ledger.turn():
-            state = replace(curator.session.snapshot(), deployment=identity)
+        state = replace(curator.session.snapshot(), deployment=identity)
+        with create_ledger(home, identity) as ledger:
             ledger.commit(list(curator.ledger.entries()), state)
-        ledger.close()
 
-    artifact = save_artifact(path, fitted, curator._secret, before_publishing=move_history)  # noqa: SLF001
-    ledger = open_ledger(artifact.path, artifact.identity)
+    with curator.ledger.turn():  # so that nobody is answered here any more who is not in the artifact
+        artifact = save_artifact(path, fitted, curator._secret, before_publishing=move_history)  # noqa: SLF001
+        curator.ledger.close()
     return Curator(
         fitted.ensemble,
         fitted.recipe,
-        ledger,
+        open_ledger(artifact.path, artifact.identity),
         secret=artifact.secret(),
         deployment=artifact.identity,
     )

@@ -112,6 +112,7 @@ class MemoryLedger:
         self._answers: dict[bytes, Answer] = {}
         self._requests: dict[str, bytes] = {}
         self._lock = threading.RLock()
+        self._is_closed = False
 
     def turn(self) -> AbstractContextManager[object]:
         return self._lock
@@ -130,6 +131,10 @@ class MemoryLedger:
         self, entries: Sequence[Entry], state: State, requests: Mapping[str, bytes] = NO_REQUESTS
     ) -> None:
         with self._lock:
+            if self._is_closed:
+                raise LedgerConflict(
+                    "this ledger was closed; the history may go on elsewhere. Nothing was released"
+                )
             check_continues(self._state, entries, state)
             answers = {
                 entry.digest: Answer(entry.sequence, entry.label)
@@ -150,7 +155,8 @@ class MemoryLedger:
         return iter(tuple(self._entries))
 
     def close(self) -> None:
-        """Nothing is held but memory."""
+        """End the history here: nothing more is recorded, so nothing more is released."""
+        self._is_closed = True
 
     def _note(self, requests: Mapping[str, bytes]) -> None:
         if any(self._requests.get(name, digest) != digest for name, digest in requests.items()):

@@ -14,11 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from artifacts import fit_noise
 from kill_queries import N_COLUMNS, query
-from pacpredict import PrivateClassifier
 from pacpredict.ensemble.artifact.artifact import Artifact
 from pacpredict.ledger.home import open_ledger
 from postgres_server import PostgresServer
@@ -31,13 +30,9 @@ ENOUGH, TOO_FEW = 4096, 100  # steps of the budget
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
-    """Artifacts whose models disagree on nearly every query: they learned noise."""
-    home, rng = tmp_path_factory.mktemp("fitted"), np.random.default_rng(0)
-    records, labels = rng.normal(size=(60, N_COLUMNS)), rng.integers(3, size=60)
+    home = tmp_path_factory.mktemp("fitted")
     for steps in (ENOUGH, TOO_FEW):
-        classifier = PrivateClassifier("logistic", n_models=8, step_budget=STEP, total_budget=steps * STEP)
-        classifier.fit(records, labels).save(home / f"{steps}.pac")
-        classifier.curator_.close()
+        fit_noise(home / f"{steps}.pac", N_COLUMNS, STEP, steps)
     return home
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kill_queries import query
-from pacpredict import Curator, PrivateClassifier
+from artifacts import fit_noise
+from kill_queries import N_COLUMNS, query
+from pacpredict import Curator
 from pacpredict.ensemble.artifact.artifact import Artifact
 from pacpredict.ledger.home import open_ledger
 from postgres_server import PostgresServer
@@ -28,13 +29,9 @@ PLENTY, LITTLE = 4096, 150  # steps
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
-    """Artifacts whose models disagree on nearly every query: they learned noise."""
-    home, rng = tmp_path_factory.mktemp("fitted"), np.random.default_rng(0)
-    records, labels = rng.normal(size=(60, 3)), rng.integers(3, size=60)
+    home = tmp_path_factory.mktemp("fitted")
     for steps in (PLENTY, LITTLE):
-        classifier = PrivateClassifier("logistic", n_models=8, step_budget=STEP, total_budget=steps * STEP)
-        classifier.fit(records, labels).save(home / f"{steps}.pac")
-        classifier.curator_.close()
+        fit_noise(home / f"{steps}.pac", N_COLUMNS, STEP, steps)
     return home
 
 
@@ -81,7 +78,7 @@ def check(artifact, received, steps, url=None):
     digests = opened.schema.digests(opened.schema.rows(np.array([query(number) for number in numbers])))
     for number, digest in zip(numbers, digests, strict=True):
         assert received[number] == {by_digest[digest]}
-    assert len(numbers) > 20
+    assert len(numbers) > KILLS // 15  # it did serve between the kills
     return len(records)
 
 
@@ -104,7 +101,7 @@ def test_killed_databases_give_no_free_answer(fitted, tmp_path):
         received = kill(artifact, tmp_path / "answers", kills=KILLS // 3, seed=1, ledger=("--ledger", url))
         stop.set()
         killing.join()
-        assert check(artifact, received, PLENTY, url) > 50
+        assert check(artifact, received, PLENTY, url) >= len(received)
     finally:
         stop.set()
         killing.join()
@@ -116,4 +113,4 @@ def test_killed_servers_give_no_free_answer(fitted, tmp_path, steps):
     """Over SQLite, killed at failpoints and at random moments, with plenty of budget and with too little."""
     artifact = shutil.copytree(fitted / f"{steps}.pac", tmp_path / "model.pac")
     received = kill(artifact, tmp_path / "answers", kills=KILLS // 3, seed=steps)
-    assert check(artifact, received, steps) > 50
+    assert check(artifact, received, steps) >= len(received)

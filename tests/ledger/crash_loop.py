@@ -13,6 +13,7 @@ import time
 import traceback
 from functools import partial
 
+from killing import killer
 from pacpredict.exceptions import BudgetExhausted, LedgerUnavailable
 from pacpredict.ledger.postgres import PostgresLedger
 from pacpredict.ledger.sqlite import SqliteLedger
@@ -21,18 +22,6 @@ from small_deployment import DEPLOYMENT, ask, make_session
 
 POINTS = ("before-draw", "after-draw", "before-insert", "after-insert", "before-commit", "after-commit")
 N_QUERIES = 400
-
-
-def killer(point, times):
-    """Return failpoints that kill the process when `point` is reached for the given time."""
-    left = [times]
-
-    def at(here):
-        left[0] -= here == point
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return at
 
 
 def start(where, steps, at):

@@ -24,6 +24,7 @@ from pathlib import Path
 import uvicorn
 
 from kill_queries import N_COLUMNS, query
+from killing import killer
 from pacpredict.curator import Curator
 from pacpredict.ensemble.artifact.artifact import Artifact
 from pacpredict.mechanism.ledger import MemoryLedger
@@ -36,18 +37,6 @@ POINTS = (
 )
 N_CLIENTS = 4
 N_QUERIES = 600
-
-
-def killer(point, times):
-    """Return failpoints that kill the process when `point` is reached for the given time."""
-    left = [times]
-
-    def at(here):
-        left[0] -= here == point
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return at
 
 
 def run_server(options, listening, point, times):

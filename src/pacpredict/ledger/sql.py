@@ -5,12 +5,12 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
+from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.connections import Connection, Connections
 from pacpredict.ledger.records import COLUMNS, Record, Row, first_link, from_row, to_rows
 from pacpredict.ledger.schema import MIGRATIONS, Migration
@@ -70,7 +70,7 @@ def found_ledger(connection: Connection, deployment: str | None) -> None:
     connection.run(_FOUND, (ledger_id, deployment, _now(), first_link(ledger_id, deployment)))
 
 
-class SqlLedger:
+class SqlLedger(Closing):
     """A ledger in a database that threads, and processes with a ledger object each, may share."""
 
     kind: str  # of database
@@ -221,14 +221,6 @@ class SqlLedger:
 
     def close(self) -> None:
         self._connections.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"

@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from pacpredict.ensemble.artifact.artifact import WITNESS
 from pacpredict.ensemble.artifact.files import PRIVATE, as_json, remove_drafts, write_whole
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerError, LedgerUnavailable
+from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.records import first_link
 from pacpredict.ledger.sql import SqlLedger
 from pacpredict.mechanism.ledger import NO_REQUESTS, Answer, Entry, State
@@ -100,7 +100,7 @@ class Witness:
         remove_drafts(self._path)
 
 
-class WitnessedLedger:
+class WitnessedLedger(Closing):
     """A ledger whose progress is noted beside the artifact."""
 
     def __init__(self, ledger: SqlLedger, witness: Witness) -> None:
@@ -134,14 +134,6 @@ class WitnessedLedger:
     def close(self) -> None:
         self._note()
         self.ledger.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"WitnessedLedger({self.ledger!r})"

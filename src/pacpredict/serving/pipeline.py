@@ -1,9 +1,10 @@
-"""From inquiries to answers: models vote in several threads, and one thread lets all that wait share a commit.
+"""From inquiries to answers: models vote in several threads, and all requests that wait share a commit.
 
-    event loop -> [asked] -> voting threads -> [ready] -> answering thread -> event loop
+    event loop -> [asked] -> a thread: read, vote -> [ready] -> the same or another: one turn for all -> event loop
 
-While a commit is on its way to the disk further requests gather, and the next commit takes all of them. So one client
-waits for its own commit only, and many clients need hardly more commits than one.
+A thread that has votes takes the turn and answers everything that is ready. If another has the turn it leaves its
+requests there and votes on the next ones: they are answered as soon as that turn ends, all with one commit. So one
+client changes threads twice and waits for its own commit only, and many clients need hardly more commits than one.
 """
 
 import asyncio
@@ -59,26 +60,25 @@ class Pipeline:
         self._most_waiting = most_waiting
         self._n_waiting = 0
         self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
-        self._ready: SimpleQueue[_Ready | None] = SimpleQueue()
-        n_voting = n_threads or os.cpu_count() or 1
-        # Daemons: who stops the server a second time will not wait, and the ledger bears any end.
-        self._voting = [threading.Thread(target=self._vote_on_all, daemon=True) for _ in range(n_voting)]
-        self._answering = threading.Thread(target=self._answer_all, daemon=True)
+        self._ready: SimpleQueue[_Ready] = SimpleQueue()
+        self._turn = threading.Lock()
+        # One thread more than cores, since one of them waits for the disk. Daemons: who stops the server a second time
+        # will not wait, and the ledger bears any end.
+        n_threads = n_threads or (os.cpu_count() or 1) + 1
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(n_threads)]
         self._loop: asyncio.AbstractEventLoop
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        for thread in (*self._voting, self._answering):
+        for thread in self._threads:
             thread.start()
 
     def close(self) -> None:
         """Finish what was begun, in order, and end the threads."""
-        for _ in self._voting:
+        for _ in self._threads:
             self._asked.put(None)
-        for thread in self._voting:
+        for thread in self._threads:
             thread.join()
-        self._ready.put(None)
-        self._answering.join()
 
     async def answer(self, read: Read) -> Answered:
         """Read, vote, and answer with what the ledger has recorded by then."""
@@ -101,7 +101,7 @@ class Pipeline:
             raise
         self.is_ledger_well = True
 
-    def _vote_on_all(self) -> None:
+    def _work(self) -> None:
         is_open = True
         while is_open:
             batch, is_open = self._next_batch()
@@ -112,6 +112,7 @@ class Pipeline:
             except Exception:  # noqa: BLE001  # find out whose it is
                 for one in batch:
                     self._vote_alone(one)
+            self._answer_ready()
 
     def _next_batch(self) -> tuple[list[_Read], bool]:
         """Wait for an inquiry and take others that wait too; False once there will be no more."""
@@ -146,28 +147,26 @@ class Pipeline:
         except Exception as problem:  # noqa: BLE001
             self._deliver([(one.future, problem)])
 
-    def _answer_all(self) -> None:
-        is_open = True
-        while is_open:
-            group, is_open = self._next_group()
-            if group:
-                self._deliver(self._serve(group))
+    def _answer_ready(self) -> None:
+        # Whoever has the turn looks again after having given it up, so nothing that was put there is left behind.
+        while not self._ready.empty() and self._turn.acquire(blocking=False):
+            try:
+                if group := self._next_group():
+                    self._deliver(self._serve(group))
+            finally:
+                self._turn.release()
 
-    def _next_group(self) -> tuple[list[_Ready], bool]:
-        """Wait for a request and take all others that are ready too; False once there will be no more."""
+    def _next_group(self) -> list[_Ready]:
         group: list[_Ready] = []
         n_rows = 0
-        ready = self._ready.get()
-        while ready is not None:
-            group.append(ready)
-            n_rows += len(ready.request.questions)
-            if n_rows >= _ROWS_PER_TURN:
-                return group, True
+        while n_rows < _ROWS_PER_TURN:
             try:
                 ready = self._ready.get_nowait()
             except Empty:
-                return group, True
-        return group, False
+                break
+            group.append(ready)
+            n_rows += len(ready.request.questions)
+        return group
 
     def _serve(self, group: Sequence[_Ready]) -> list[Outcome]:
         try:

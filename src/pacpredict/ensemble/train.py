@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed, parallel_config
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from pacpredict.core.validate import IntArray
 from pacpredict.ensemble.learners.learner import Learner, Prepared, Trained, subset_of
@@ -81,6 +82,12 @@ def seeds_of(seed: int, n_models: int) -> list[int]:
     return [int(s) for s in np.random.SeedSequence(seed).generate_state(n_models) >> np.uint32(1)]
 
 
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Look for thread pools once per process: a Ctrl-C that comes during the search gets lost in its callback."""
+    return ThreadpoolController()
+
+
 def _train_one(
     i: int,
     learner: Learner,
@@ -94,7 +101,7 @@ def _train_one(
     classes, own = np.unique(labels[records], return_inverse=True)
     trained = Trained(None, {})
     if len(classes) > 1:
-        with threadpool_limits(1):
+        with _thread_pools().limit(limits=1):
             trained = learner.fit(subset_of(prepared, records), own.astype(np.int64), schema, seed)
     seconds = round(time.process_time() - started, 3)
     return i, Fitted(trained.model, classes.astype(np.int64), dict(trained.notes), seconds)

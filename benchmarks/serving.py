@@ -63,7 +63,7 @@ class Unprotected:
         self.ensemble = Ensemble(artifact.schema, artifact.classes, artifact.learner, voter, 1)
         self._numbers = count(1)
 
-    def questions(self, tables: list[Rows]) -> list[list[Question]]:
+    def questions(self, tables: list[Rows], n_threads: int = 1) -> list[list[Question]]:  # noqa: ARG002
         questions = iter([Question(None, votes) for votes in self.ensemble.votes(Rows.join(tables))])
         return [list(islice(questions, len(table))) for table in tables]
 

@@ -110,7 +110,7 @@ class Curator:
         """Let all models vote on the rows that have no answer yet. Nothing is charged; any number of threads may."""
         return Request(self.questions([rows])[0], request_id, client, partial)
 
-    def questions(self, tables: Sequence[Rows]) -> list[list[Question]]:
+    def questions(self, tables: Sequence[Rows], n_threads: int = 1) -> list[list[Question]]:
         """Let all models vote on the rows of several requests at once, which takes less time than one by one."""
         rows = Rows.join(tables)
         digests = self.ensemble.schema.digests(rows)
@@ -120,7 +120,9 @@ class Curator:
         if first:
             chosen = sorted(first.values())
             asked = rows if len(chosen) == len(rows) else rows.take(chosen)
-            votes = dict(zip((digests[i] for i in chosen), self.ensemble.votes(asked), strict=True))
+            votes = dict(
+                zip((digests[i] for i in chosen), self.ensemble.votes(asked, n_threads), strict=True)
+            )
         questions = iter([Question(digest, votes.get(digest)) for digest in digests])
         return [list(islice(questions, len(table))) for table in tables]
 

@@ -64,7 +64,8 @@ class Pipeline:
         self._turn = threading.Lock()
         # One thread more than cores, since one of them waits for the disk. Daemons: who stops the server a second time
         # will not wait, and the ledger bears any end.
-        n_threads = n_threads or (os.cpu_count() or 1) + 1
+        self._n_cores = os.cpu_count() or 1
+        n_threads = n_threads or self._n_cores + 1
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(n_threads)]
         self._loop: asyncio.AbstractEventLoop
 
@@ -136,7 +137,9 @@ class Pipeline:
         return batch, False
 
     def _vote(self, batch: Sequence[_Read]) -> None:
-        voted = self._curator.questions([inquiry.rows for inquiry, _ in batch])
+        # Who asks alone has all cores; otherwise each thread that votes has its own.
+        n_threads = self._n_cores if self._n_waiting == 1 else 1
+        voted = self._curator.questions([inquiry.rows for inquiry, _ in batch], n_threads)
         for (inquiry, future), questions in zip(batch, voted, strict=True):
             request = Request(questions, inquiry.id, None, inquiry.partial)
             self._ready.put(_Ready(inquiry, request, future))

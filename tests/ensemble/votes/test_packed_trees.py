@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -327,6 +329,20 @@ def test_votes_do_not_depend_on_the_batch(ensemble):
     np.testing.assert_array_equal(packed.votes(rows, n_threads=3), together)
     np.testing.assert_array_equal(packed.votes(np.asfortranarray(rows)), together)
     assert packed.votes(rows[:0]).shape == (0, 5)
+    for few in (1, 5):
+        np.testing.assert_array_equal(packed.votes(rows[:few], n_threads=3), together[:few])
+
+
+def test_threads_after_a_fork(tmp_path):
+    """A forked process votes with threads of its own; it does not wait for those of its parent."""
+    x, y = make_classification(100, random_state=0)
+    packed = pack_sklearn([RandomForestClassifier(3, random_state=i).fit(x, y) for i in range(4)])
+    expected = packed.votes(x[:1], n_threads=2)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # kills a child that waits for ever
+        os._exit(0 if (packed.votes(x[:1], n_threads=2) == expected).all() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_round_trip_through_a_file(ensemble):

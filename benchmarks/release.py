@@ -4,8 +4,11 @@ Both answer the same streams of votes of 128 models in one run and one thread: "
 dissenter, 15 % about 10 % dissent; "contested" has about 10 % dissent in every query. Timings are the best of
 several rounds that alternate between the two.
 
+Then the finite channel (`decode="sample"`) beside the noise, and both with a limit on the odds of 50,000 records beside
+the same without, on a stream that is long enough for several looks at all records; and what one look costs.
+
     python benchmarks/release.py            a table
-    python benchmarks/release.py --json     an object with `cases` and `session_us`
+    python benchmarks/release.py --json     an object with `cases`, `limits`, `looks_us` and `session_us`
 """
 
 import argparse
@@ -18,13 +21,23 @@ import numpy.typing as npt
 from algorithm1 import Algorithm1
 from threadpoolctl import threadpool_limits
 
-from pacpredict import Budget, Session
-from pacpredict.core.release import answer_all
+from pacpredict import Budget, Session, defaults
+from pacpredict.core.belief import Belief
+from pacpredict.core.exposure import Bits, Membership, largest_shift
+from pacpredict.core.release import Terms, answer_all
 from pacpredict.core.tally import tally_votes
+from pacpredict.training.subsets import balanced
 
 M, B, SECRET = 128, 2.0**-32, 3
 DIMENSIONS = (2, 10, 100)
 SHARES = {"mix": (0.7, 0.15, 0.15), "contested": (0.0, 0.0, 1.0)}
+
+# How a release is made without a limit on odds, and with one.
+MECHANISMS = {"gaussian": Terms(B, finite=False), "channel": Terms(B, finite=True)}
+STEP_DELTA = defaults.EXPOSURE_DELTA / defaults.QUERIES
+LIMITED_RECORDS, LOOKED_AT = 50_000, (50_000, 1_000_000)
+LONG = 300_000  # queries, so that the room for odds is used up several times
+NOBODY = Bits(np.empty((0, 0), np.uint8), np.empty(0))
 
 Votes = npt.NDArray[np.int16]
 
@@ -46,11 +59,16 @@ def run_naive(votes: Votes, d: int, rng: np.random.Generator) -> None:
 
 
 def run_ours(votes: Votes, d: int, rng: np.random.Generator) -> None:
+    answer(votes, d, rng, MECHANISMS["gaussian"], NOBODY)
+
+
+def answer(votes: Votes, d: int, rng: np.random.Generator, terms: Terms, watched: Bits) -> None:
     tally = tally_votes(votes, d)
-    contested = tally.n_voted > 1
-    noisy = np.empty(tally.n_voted[contested].sum())
-    normals = rng.standard_normal(noisy.size - contested.sum())
-    answer_all(tally, SECRET, B, normals, np.full(M, -np.log(M)), noisy)
+    contested = int((tally.n_voted > 1).sum())
+    noisy = np.empty((tally.n_voted - 1).sum() if not terms.finite else 0)
+    normals, uniforms = rng.standard_normal(noisy.size), rng.integers(2**62, size=contested)
+    belief, track = np.full(M, -np.log(M)), np.array([terms.epsilon, 0.0])
+    answer_all(tally, SECRET, terms, 0, len(votes), normals, uniforms, belief, track, watched, noisy)
 
 
 def run_session(votes: Votes, d: int, rng: np.random.Generator) -> None:
@@ -84,6 +102,58 @@ def measure(kind: str, d: int, rounds: int) -> dict[str, object]:
     }
 
 
+def membership(n_records: int) -> Bits:
+    subsets = balanced(M, n_records, np.random.default_rng(3))
+    return Membership.of(subsets, Belief.uniform(M)).bits
+
+
+def measure_limits(kind: str, d: int, rounds: int) -> list[dict[str, object]]:
+    """Time both mechanisms without a limit on odds and with one, in turns."""
+    votes = make_votes(kind, LONG, d, np.random.default_rng(0))
+    watched = membership(LIMITED_RECORDS)
+    jobs = {
+        (name, limited): (
+            terms._replace(epsilon=defaults.EXPOSURE, delta=STEP_DELTA) if limited else terms,
+            watched if limited else NOBODY,
+        )
+        for name, terms in MECHANISMS.items()
+        for limited in (False, True)
+    }
+    best = dict.fromkeys(jobs, float("inf"))
+    for _ in range(rounds + 1):  # the first compiles
+        for key, (terms, units) in jobs.items():
+
+            def run(
+                votes: Votes, d: int, rng: np.random.Generator, terms: Terms = terms, units: Bits = units
+            ) -> None:
+                answer(votes, d, rng, terms, units)
+
+            best[key] = min(best[key], microseconds(run, votes, d))
+    return [
+        {
+            "d": d,
+            "votes": kind,
+            "mechanism": name,
+            "free_us": round(best[name, False], 3),
+            "limited_us": round(best[name, True], 3),
+            "ratio": round(best[name, True] / best[name, False], 3),
+        }
+        for name in MECHANISMS
+    ]
+
+
+def measure_look(n_records: int, rounds: int) -> float:
+    """Time one look at the odds of all records."""
+    watched, belief = membership(n_records), np.full(M, -np.log(M))
+    tables = np.empty((watched.members.shape[1], 256))
+    times = []
+    for _ in range(rounds + 1):
+        started = time.perf_counter()
+        largest_shift(belief, 1, watched, tables)
+        times.append(time.perf_counter() - started)
+    return round(min(times) * 1e6, 1)
+
+
 def measure_session(kind: str, rounds: int) -> float:
     """Time single releases in process: checks, charge, noise from a seeded generator, record and state."""
     votes = make_votes(kind, 2_000, 10, np.random.default_rng(2))
@@ -99,15 +169,29 @@ def main() -> None:
     options = parser.parse_args()
     with threadpool_limits(1):
         cases = [measure(kind, d, options.rounds) for d in DIMENSIONS for kind in SHARES]
+        limits = [
+            row for d in DIMENSIONS[:2] for kind in SHARES for row in measure_limits(kind, d, options.rounds)
+        ]
+        looks = {n: measure_look(n, options.rounds) for n in LOOKED_AT}
         session = {kind: measure_session(kind, options.rounds) for kind in SHARES}
     if options.json:
-        print(json.dumps({"cases": cases, "session_us": session}, indent=2))
+        print(
+            json.dumps({"cases": cases, "limits": limits, "looks_us": looks, "session_us": session}, indent=2)
+        )
         return
     print(f"{'d':>4}  {'votes':<10} {'Algorithm 1':>12} {'pacpredict':>12} {'ratio':>8}")
     for case in cases:
         print(
             f"{case['d']:>4}  {case['votes']:<10} {case['naive_us']:>9} µs {case['ours_us']:>9} µs {case['ratio']:>8}"
         )
+    print(f"\n{'d':>4}  {'votes':<10} {'mechanism':<10} {'no limit':>12} {'50,000 odds':>12} {'ratio':>8}")
+    for case in limits:
+        print(
+            f"{case['d']:>4}  {case['votes']:<10} {case['mechanism']:<10} {case['free_us']:>9} µs "
+            f"{case['limited_us']:>9} µs {case['ratio']:>8}"
+        )
+    for n, each in looks.items():
+        print(f"one look at the odds of {n:,} records: {each} µs")
     for kind, each in session.items():
         print(f"one release through a Session at d = 10, {kind}: {each} µs")
 

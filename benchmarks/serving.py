@@ -4,9 +4,11 @@ Census income with 128 XGBoost models, on loopback, one server process. Clients 
 request when the last was answered; all of them are driven by one other process, which only writes prepared bytes and
 looks for the end of each reply. Every row is asked once: a repeated one would be answered from the ledger.
 
-The unprotected server has the same HTTP stack and the same threads, one of the 128 models, and no ledger.
+The unprotected server has the same HTTP stack and the same threads, one of the 128 models, and no ledger. At last, one
+client that asks for single rows does so beside six others that ask for 500 rows at a time.
 
     python benchmarks/serving.py            a table
+    python benchmarks/serving.py --access   the private server with keys and metrics beside itself without, in turns
     python benchmarks/serving.py --json     an object with `cases`
 
 The artifact is fitted once (a few minutes) and kept in the user's cache; PACPREDICT_DATA says where the data is.
@@ -23,10 +25,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from itertools import count, cycle, islice, product
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import count, cycle, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.request import urlopen
 
 import numpy as np
 import orjson
@@ -34,19 +38,33 @@ import pandas as pd
 import uvicorn
 import uvloop
 
-from pacpredict.curator import Answers, Curator
-from pacpredict.ensemble.artifact.artifact import Artifact, model_name
-from pacpredict.ensemble.ensemble import Ensemble
-from pacpredict.ensemble.tables.schema import Rows
+from pacpredict.artifact.artifact import WITNESS, Artifact, model_name
+from pacpredict.curator import Answers, Inquiry
+from pacpredict.deployment import Deployment, home_of
 from pacpredict.experiments.tabular import fit, split
-from pacpredict.mechanism.ledger import MemoryLedger
-from pacpredict.mechanism.request import Question, Release, Request
-from pacpredict.serving.app import Service, build_app
-from pacpredict.serving.run import LOGGING
+from pacpredict.ledger.keys import Terms
+from pacpredict.mechanism.question import Ballots, Release, Request
+from pacpredict.serving.access import Anybody
+from pacpredict.serving.app import build_app
+from pacpredict.serving.run import listen, uvicorn_config
+from pacpredict.serving.service import Service
+from pacpredict.serving.settings import Settings
+from pacpredict.tables.schema import Rows
+from pacpredict.training.ensemble import Ensemble
+from pacpredict.types import Votes
 
 CLIENTS, ROWS = (1, 32), (1, 32)
+OTHERS, OTHERS_ROWS = 6, 500  # in the last case
 NAME = "census"
+ROUNDS = 3  # of a comparison with itself: the machine's speed changes from minute to minute
 WARM_UP_S = 0.5
+
+
+class Case(NamedTuple):
+    clients: int
+    rows: int
+    others: int  # clients beside these
+    first: int  # a million fractions from here on are this case's own
 
 
 # ---- the unprotected server
@@ -56,45 +74,37 @@ class Unprotected:
     """Stands where the server expects a curator: one model answers, nothing is noised, charged or recorded."""
 
     def __init__(self, artifact: Artifact) -> None:
-        self.recipe, self.ledger, self.session = artifact.recipe, MemoryLedger(), self
         model = artifact.learner.load((artifact.path / model_name(0, "ubj")).read_bytes())
         classes = [np.arange(len(artifact.classes))]
         voter = artifact.learner.voter([model], classes, len(artifact.classes), artifact.schema)
-        self.ensemble = Ensemble(artifact.schema, artifact.classes, artifact.learner, voter, 1)
+        self.ensemble = Ensemble(
+            artifact.schema, artifact.classes, artifact.learner, voter, 1, artifact.space
+        )
         self._numbers = count(1)
 
-    def questions(self, tables: list[Rows], n_threads: int = 1) -> list[list[Question]]:  # noqa: ARG002
-        questions = iter([Question(None, votes) for votes in self.ensemble.votes(Rows.join(tables))])
-        return [list(islice(questions, len(table))) for table in tables]
+    def requests(self, inquiries: Sequence[Inquiry], n_threads: int = 1) -> list[Request]:  # noqa: ARG002
+        votes = self.ensemble.votes(Rows.join([inquiry.rows for inquiry in inquiries]))
+        ends = np.cumsum([len(inquiry.rows) for inquiry in inquiries])
+        return [Request.of(Ballots(part, [1] * len(part))) for part in np.split(votes, ends[:-1])]
 
-    def serve(self, requests: list[Request]) -> list[list[Release]]:
-        return [
-            [Release(next(self._numbers), int(question.votes[0]), 0.0) for question in request.questions]
-            for request in requests
-        ]
+    def serve(self, requests: Sequence[Request]) -> list[Answers]:
+        return [self._answers(request.ballots.votes[:, 0]) for request in requests]
 
-    def answers(self, releases: list[Release]) -> Answers:
-        return Curator.answers(self, releases)  # type: ignore[arg-type]
+    def _answers(self, labels: Votes) -> Answers:
+        releases = [Release(next(self._numbers), label, 0.0) for label in labels.tolist()]
+        return Answers(self.ensemble.labels(labels.astype(np.int64)), releases)
 
-    def snapshot(self) -> None:
+    def keep_up(self) -> None:
+        """Be alone."""
+
+    def check_ledger(self) -> None:
         """Be always ready."""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def run_unprotected(path: Path, port: int) -> None:
-    app = build_app(Service(Unprotected(Artifact.open(path)), NAME))  # type: ignore[arg-type]
-    uvicorn.run(
-        app,
-        port=port,
-        http="httptools",
-        ws="none",
-        log_config=LOGGING,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-    )
+    app = build_app(Service(Unprotected(Artifact.open(path)), NAME), Anybody())  # type: ignore[arg-type]
+    with listen("127.0.0.1", port) as listening:
+        uvicorn.Server(uvicorn_config(lambda: app, Settings(path, NAME))).run([listening])
 
 
 # ---- the load
@@ -103,7 +113,7 @@ def run_unprotected(path: Path, port: int) -> None:
 class Requests:
     """Bytes to send, without end: real records, each time with another fraction of a unit in their weight."""
 
-    def __init__(self, table: pd.DataFrame, n_rows: int, first: int) -> None:
+    def __init__(self, table: pd.DataFrame, n_rows: int, first: int, key: str) -> None:
         columns = {
             name: table[name].astype(object).where(table[name].notna(), None).tolist() for name in table
         }
@@ -122,11 +132,12 @@ class Requests:
             ]
             body = orjson.dumps({"inputs": inputs})
             weights = b",".join(b"%d" % weight for weight in columns["fnlwgt"][start : start + n_rows])
-            varied = b",".join(b"%d.%%07d" % weight for weight in columns["fnlwgt"][start : start + n_rows])
+            varied = b",".join(b"%d.%%08d" % weight for weight in columns["fnlwgt"][start : start + n_rows])
             body = body.replace(b"%", b"%%").replace(b"[%s]" % weights, b"[%s]" % varied)
-            head = b"POST /v2/models/%s/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+            head = b"POST /v2/models/%s/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n"
             size = len(body % ((0,) * n_rows))
-            self._bodies.append(head % (NAME.encode(), size) + body)
+            shown = f"Authorization: Bearer {key}\r\n".encode() if key else b""
+            self._bodies.append(head % (NAME.encode(), size, shown) + body)
         self._n_rows = n_rows
 
     def __iter__(self) -> Iterator[bytes]:
@@ -193,11 +204,21 @@ async def drive(port: int, n_clients: int, requests: Iterator[bytes], seconds: f
     }
 
 
-def load(port: int, n_clients: int, n_rows: int, first: int, seconds: float) -> None:
+async def drive_beside(
+    port: int, table: pd.DataFrame, case: Case, seconds: float, key: str
+) -> dict[str, float]:
+    """Drive the clients of a case, while others ask for many rows."""
+    asked = drive(port, case.clients, iter(Requests(table, case.rows, case.first, key)), seconds)
+    if not case.others:
+        return await asked
+    large = iter(Requests(table, OTHERS_ROWS, case.first + 10**6, key))
+    return (await asyncio.gather(asked, drive(port, case.others, large, seconds)))[0]
+
+
+def load(port: int, case: Case, seconds: float, key: str) -> None:
     """Print what one case measured; this is the other process."""
     table = split("census")[1].drop(columns="income")
-    requests = iter(Requests(table, n_rows, first))
-    print(json.dumps(uvloop.run(drive(port, n_clients, requests, seconds))))
+    print(json.dumps(uvloop.run(drive_beside(port, table, case, seconds, key))))
 
 
 # ---- the comparison
@@ -212,37 +233,81 @@ def free_port() -> int:
 def start(server: str, artifact: Path, port: int) -> subprocess.Popen[bytes]:
     serve = [str(Path(sys.executable).parent / "pacpredict"), "serve", str(artifact), "--name", NAME]
     stand_in = [sys.executable, __file__, "--unprotected", str(artifact)]
-    command = [*(serve if server == "private" else stand_in), "--port", str(port)]
+    uncounted = ["--no-metrics"] if server == "plain" else []
+    command = [*(stand_in if server == "unprotected" else [*serve, *uncounted]), "--port", str(port)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    for _ in range(600):
+    while process.poll() is None:
         try:
-            socket.create_connection(("127.0.0.1", port)).close()
+            with urlopen(f"http://127.0.0.1:{port}/v2/health/live", timeout=600):
+                return process
         except OSError:
             time.sleep(0.1)
-        else:
-            return process
     raise SystemExit(f"the {server} server did not start")
+
+
+def copy(fitted: Path, artifact: Path) -> None:
+    """Copy an artifact that was asked nothing, and say so: otherwise the copy would be refused as a second history."""
+    shutil.copytree(fitted, artifact)
+    (artifact / WITNESS).unlink()
+    home_of(Artifact.open(artifact)).moved(None, None, 0)
 
 
 def measure(fitted: Path, seconds: float) -> list[dict[str, Any]]:
     cases: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         artifact = Path(folder) / f"{NAME}.pac"
-        shutil.copytree(fitted, artifact)
+        copy(fitted, artifact)
         for server in ("private", "unprotected"):
             port = free_port()
             process = start(server, artifact, port)
             try:
-                for n_rows, n_clients in product(ROWS, CLIENTS):
-                    # Each case has a million fractions of its own.
-                    numbers = (port, n_clients, n_rows, 10**6 * len(cases), seconds)
-                    command = [sys.executable, __file__, "--load", *map(str, numbers)]
-                    measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-                    cases.append({"server": server, "clients": n_clients, "rows": n_rows, **measured})
+                for n_rows, n_clients, n_others in (*product(ROWS, CLIENTS, [0]), (1, 1, OTHERS)):
+                    case = Case(n_clients, n_rows, n_others, 10**6 * len(cases))
+                    cases.append({"server": server, **case._asdict(), **run_load(port, case, seconds)})
             finally:
-                process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGINT)
                 process.wait()
     return cases
+
+
+def run_load(port: int, case: Case, seconds: float, key: str = "") -> dict[str, float]:
+    command = [sys.executable, __file__, "--load", *map(str, (port, *case, seconds)), key]
+    measured: dict[str, float] = json.loads(
+        subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    )
+    return measured
+
+
+def compare_access(fitted: Path, seconds: float) -> list[dict[str, Any]]:
+    """Measure the server with a key that has all limits, and metrics, beside the same without; in turns."""
+    rounds: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
+        servers = {}
+        for server in ("plain", "guarded"):
+            artifact, key = Path(folder) / f"{server}.pac", ""
+            copy(fitted, artifact)
+            if server == "guarded":
+                with Deployment.open(artifact) as deployment:
+                    key = deployment.keys.make(Terms(NAME, rate=10**9, queries=10**9, nats=10.0))
+            servers[server] = free_port(), key
+            process = start(server, artifact, servers[server][0])
+            running.callback(process.wait)
+            running.callback(process.send_signal, signal.SIGINT)
+        for _, n_rows, n_clients in product(range(ROUNDS), ROWS, CLIENTS):
+            for server, (port, key) in servers.items():
+                case = Case(n_clients, n_rows, 0, 10**6 * len(rounds))
+                rounds.append({"server": server, **case._asdict(), **run_load(port, case, seconds, key)})
+    return [_middle(rounds, *case) for case in product(servers, ROWS, CLIENTS)]
+
+
+def _middle(rounds: list[dict[str, Any]], server: str, n_rows: int, n_clients: int) -> dict[str, Any]:
+    """Return the round of a case that is the median by its throughput."""
+    mine = [
+        each
+        for each in rounds
+        if (each["server"], each["rows"], each["clients"]) == (server, n_rows, n_clients)
+    ]
+    return sorted(mine, key=lambda each: each["requests_per_s"])[len(mine) // 2]
 
 
 def main() -> None:
@@ -255,25 +320,28 @@ def main() -> None:
         "--artifact", type=Path, help="where the fitted models are kept (default: the user's cache)"
     )
     parser.add_argument("--unprotected", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--load", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--access", action="store_true", help="compare with and without keys and metrics")
+    parser.add_argument("--load", nargs=7, help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.load:
-        load(*map(int, options.load[:4]), float(options.load[4]))
+        port, *case, seconds, key = options.load
+        load(int(port), Case(*map(int, case)), float(seconds), key)
         return
     if options.unprotected:
         run_unprotected(options.unprotected, options.port)
         return
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pacpredict" / "census.pac"
     fitted = fit("census", options.artifact or cache, "none", 128, os.cpu_count() or 1).path
-    cases = measure(fitted, options.seconds)
+    cases = (compare_access if options.access else measure)(fitted, options.seconds)
     if options.json:
         print(json.dumps({"cases": cases}, indent=2))
         return
-    print(f"{'server':12} clients  rows   requests/s   rows/s   p50 ms   p99 ms")
+    print(f"{'server':12} clients  rows  beside   requests/s   rows/s   p50 ms   p99 ms")
     for case in cases:
         print(
-            f"{case['server']:12} {case['clients']:7} {case['rows']:5} {case['requests_per_s']:12,.0f} "
+            f"{case['server']:12} {case['clients']:7} {case['rows']:5} {case['others']:7} "
+            f"{case['requests_per_s']:12,.0f} "
             f"{case['requests_per_s'] * case['rows']:8,.0f} {case['p50_ms']:8.2f} {case['p99_ms']:8.2f}"
         )
 

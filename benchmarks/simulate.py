@@ -16,7 +16,7 @@ import numpy as np
 from release import make_votes
 
 from pacpredict import simulate
-from pacpredict.ensemble.subsets import balanced
+from pacpredict.training.subsets import balanced
 
 BUDGETS = tuple(2.0**-power for power in (12, 16, 20, 24, 28, 32))
 TRIALS, QUERIES, CHECKPOINTS = 1_000, 1_000_000, 10

@@ -1,8 +1,10 @@
 """How fast all models of an ensemble vote, beside a loop over the models' own predict.
 
-128 classifiers on 14 features, binary: 100 trees each, or logistic regression. Both sides answer the same rows in one
-run and one thread. Timings are the best of several rounds that alternate between the two, and the votes are compared
-before anything is timed.
+128 classifiers on 14 features, binary: 100 trees each, or logistic regression; and 128 heads on 1,280 features, with
+ten classes. Networks have random parameters; as large as the paper's there are four of them, and 128 that are small.
+The loop over networks computes all rows in one batch. Both sides answer the same rows in one run and one thread.
+Timings are the best of several rounds that alternate between the two, and the votes are compared before anything is
+timed.
 
     python benchmarks/votes.py            a table
     python benchmarks/votes.py --json     an object with `cases`
@@ -21,14 +23,19 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from pacpredict.ensemble.learners.learner import Voter
-from pacpredict.ensemble.votes.expansion import Expansion
-from pacpredict.ensemble.votes.pack_sklearn import pack_sklearn
-from pacpredict.ensemble.votes.pack_xgboost import pack_xgboost
-from pacpredict.ensemble.votes.stacked_linear import StackedLinear, read_linear
+from pacpredict.features.exact import round_rows
+from pacpredict.learners.learner import Voter
+from pacpredict.votes.expansion import Expansion
+from pacpredict.votes.pack_sklearn import pack_sklearn
+from pacpredict.votes.pack_xgboost import pack_xgboost
+from pacpredict.votes.stacked_heads import HeadModel, StackedHeads
+from pacpredict.votes.stacked_linear import StackedLinear, read_linear
 
 ROWS = (1, 32, 1000)
 N_FEATURES, N_TREES = 14, 100
+HEADS, N_WIDE, N_CLASSES = "heads", 1_280, 10
+NETWORKS = ("wide-resnet", "wide-resnet, 10-1", "bert-small", "bert-small, 2 x 64")
+NETWORK_ROWS = (1, 8)
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,12 +55,30 @@ def stack_classifiers(models: Sequence[Any]) -> Voter:
     return StackedLinear.of([read_linear(model) for model in models], both, 2, [0] * N_FEATURES)
 
 
+def random_heads(n_models: int) -> tuple[list[Any], Voter, npt.NDArray[np.float32]]:
+    """Return classifiers of scikit-learn with random weights, the same as heads, and rows to ask about."""
+    rng = np.random.default_rng(0)
+    models, heads = [], []
+    for _ in range(n_models):
+        head = HeadModel.of(rng.normal(size=(N_WIDE, N_CLASSES)), rng.normal(size=N_CLASSES))
+        model = LogisticRegression()
+        model.classes_, model.coef_ = np.arange(N_CLASSES), head.weights.T.astype(np.float64)
+        model.intercept_ = head.biases
+        models.append(model)
+        heads.append(head)
+    every = [np.arange(N_CLASSES)] * n_models
+    return models, StackedHeads.of(heads, every, N_CLASSES), round_rows(rng.normal(size=(max(ROWS), N_WIDE)))
+
+
 LEARNERS: dict[str, tuple[Callable[[], Any], Callable[[Sequence[Any]], Voter]]] = {
     "xgboost": (xgboost_classifier, pack_classifiers),
     "random-forest": (lambda: RandomForestClassifier(N_TREES, max_depth=12), pack_sklearn),
     "hist-gradient-boosting": (lambda: HistGradientBoostingClassifier(max_iter=N_TREES), pack_sklearn),
     "logistic": (lambda: LogisticRegression(max_iter=1000), stack_classifiers),
 }
+
+
+EVERY = (*LEARNERS, HEADS, *NETWORKS)
 
 
 def train(learner: str, n_models: int, x: FloatArray, y: npt.NDArray[np.int64]) -> list[Any]:
@@ -74,15 +99,28 @@ def microseconds(job: Callable[[], object], rounds: int) -> float:
     return min(times) * 1e6
 
 
-def measure(learner: str, n_models: int, rounds: int) -> list[dict[str, object]]:
+def prepare(learner: str, n_models: int) -> tuple[list[Any], Voter, Any, Any]:
+    """Return the models, all of them ready to vote, and rows as these and as those take them."""
+    if learner in NETWORKS:
+        from networks import random_networks  # noqa: PLC0415  # takes seconds
+
+        models, voter, x = random_networks(learner, max(NETWORK_ROWS))
+        return models, voter, x, x
+    if learner == HEADS:
+        models, voter, x = random_heads(n_models)
+        return models, voter, x, x.astype(np.float64)
     x, y = make_classification(5_000, N_FEATURES, n_informative=8, flip_y=0.1, random_state=0)
     # Linear models are trained on what they are asked about: numbers and flags of missing ones. The loop gets rows that
     # are expanded already; the stack expands them itself.
     seen = Expansion([0] * N_FEATURES)(x) if learner == "logistic" else x
     models = train(learner, n_models, seen, y)
-    packed = LEARNERS[learner][1](models)
+    return models, LEARNERS[learner][1](models), x, seen
+
+
+def measure(learner: str, n_models: int, rounds: int) -> list[dict[str, object]]:
+    models, packed, x, seen = prepare(learner, n_models)
     cases: list[dict[str, object]] = []
-    for n_rows in ROWS:
+    for n_rows in NETWORK_ROWS if learner in NETWORKS else ROWS:
         rows, ready = x[:n_rows], seen[:n_rows]
         loop = np.column_stack([model.predict(ready) for model in models])
         if not np.array_equal(loop, packed.votes(rows)):
@@ -90,10 +128,11 @@ def measure(learner: str, n_models: int, rounds: int) -> list[dict[str, object]]
         slow, fast = [], []
         for _ in range(rounds):
             slow.append(microseconds(lambda ready=ready: [model.predict(ready) for model in models], 1))  # type: ignore[misc]
-            fast.append(microseconds(lambda rows=rows: packed.votes(rows), max(1, 200 // n_rows)))  # type: ignore[misc]
+            repeats = 1 if learner in NETWORKS else max(1, 200 // n_rows)
+            fast.append(microseconds(lambda rows=rows: packed.votes(rows), repeats))  # type: ignore[misc]
         ratio = round(min(slow) / min(fast), 1)
         times = {"loop_us": round(min(slow)), "ours_us": round(min(fast)), "ratio": ratio}
-        cases.append({"learner": learner, "rows": n_rows, **times})
+        cases.append({"learner": learner, "models": len(models), "rows": n_rows, **times})
     return cases
 
 
@@ -104,18 +143,18 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print an object for machines")
     parser.add_argument("--rounds", type=int, default=5, help="alternating rounds per case (default: 5)")
     parser.add_argument("--models", type=int, default=128, help="models of each ensemble (default: 128)")
-    parser.add_argument("--learner", choices=LEARNERS, action="append", help="only this one; may be repeated")
+    parser.add_argument("--learner", choices=EVERY, action="append", help="only this one; may be repeated")
     options = parser.parse_args()
     with threadpool_limits(1):
-        learners = options.learner or LEARNERS
+        learners = options.learner or EVERY
         cases = [case for name in learners for case in measure(name, options.models, options.rounds)]
     if options.json:
-        print(json.dumps({"models": options.models, "cases": cases}, indent=2))
+        print(json.dumps({"cases": cases}, indent=2))
         return
-    print(f"{'learner':<24} {'rows':>5} {'loop':>13} {'pacpredict':>13} {'ratio':>8}")
+    print(f"{'learner':<24} {'models':>6} {'rows':>5} {'loop':>13} {'pacpredict':>13} {'ratio':>8}")
     for case in cases:
         times = f"{case['loop_us']:>10} µs {case['ours_us']:>10} µs {case['ratio']:>8}"
-        print(f"{case['learner']:<24} {case['rows']:>5} {times}")
+        print(f"{case['learner']:<24} {case['models']:>6} {case['rows']:>5} {times}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Train 128 small classifiers on halves of a pool, answer 1,000 queries privately, and print what leaked.
 
 The data are the handwritten digits that come with scikit-learn: 797 records are the pool, 1,000 are queries.
-Two deployments answer the same queries, one for each decoder; each draws a secret of its own from the operating
+Three deployments answer the same queries, one for each decoder; each draws a secret of its own from the operating
 system's entropy, as a real one would.
 
     python examples/private_session.py [--json] [--help]
@@ -26,11 +26,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from pacpredict import Budget, Session, budget_for_success, success_for_epsilon
+from pacpredict import Belief, Budget, Session, defaults
 from pacpredict.cli.numbers import real
 from pacpredict.core.decode import DECODERS, Decoder
-from pacpredict.ensemble.subsets import balanced
+from pacpredict.core.exposure import Membership
 from pacpredict.exceptions import PacPredictError
+from pacpredict.mechanism.planned_budget import plan_budget
+from pacpredict.training.subsets import balanced
 
 N_POOL = 797
 N_DIGITS = 10
@@ -61,10 +63,13 @@ class Outcome:
     spent_nats: float
     total_nats: float
     membership_success: float
-    membership_success_at_spent: float
+    fpr: float
+    tpr: float
+    exposure_limit: float
     stealing_prior: float
     stealing_success: float
     epsilon: float
+    epsilon_tpr: float
     most_exposed: float
 
 
@@ -80,7 +85,7 @@ def main() -> int:
         disable=options.json,
     )
     try:
-        budget = Budget(options.step_budget, total_for(options.epsilon))
+        budget = plan_budget(success=options.success, step=options.step_budget, exposure=defaults.EXPOSURE)
         data = load_data(options.queries, options.seed)
         membership = balanced(options.models, len(data.pool), np.random.default_rng(options.seed))
         with progress:
@@ -110,19 +115,15 @@ def parse_options() -> argparse.Namespace:
         "--step-budget", type=real, default=2.0**-32, metavar="NATS", help="per query (default: 2^-32)"
     )
     parser.add_argument(
-        "--epsilon",
-        type=float,
-        default=1.0,
-        help="the total budget is what limits membership inference as (epsilon, 1e-5)-DP does "
-        "(default: %(default)s)",
+        "--success",
+        type=real,
+        metavar="P",
+        help="the highest success rate that attacks on membership are allowed "
+        "(default: 0.5108, as after a million queries at 2^-32)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the split and the subsets, which are public")
     parser.add_argument("--json", action="store_true", help="for machines, without progress bars")
     return parser.parse_args()
-
-
-def total_for(epsilon: float) -> float:
-    return budget_for_success(success_for_epsilon(epsilon))
 
 
 def load_data(n_queries: int, seed: int) -> Data:
@@ -159,7 +160,8 @@ def deploy(
 ) -> Outcome:
     """Answer all queries in a new session, and ask what it promises and what it has revealed."""
     n_queries, n_models = votes.shape
-    session = Session(N_DIGITS, budget, n_models, decode=decoder)
+    units = Membership.of(membership, Belief.uniform(n_models))
+    session = Session(N_DIGITS, budget, n_models, membership=units, decode=decoder)
     labels: list[int] = []
     task = progress.add_task(f"answering ({decoder})", total=n_queries)
     for start in range(0, n_queries, BATCH):
@@ -175,10 +177,13 @@ def deploy(
         spent_nats=member.spent_nats,
         total_nats=member.total_nats,
         membership_success=member.success,
-        membership_success_at_spent=member.success_at_spent,
+        fpr=member.fpr,
+        tpr=member.tpr,
+        exposure_limit=defaults.EXPOSURE,
         stealing_prior=thief.prior,
         stealing_success=thief.success,
         epsilon=member.epsilon,
+        epsilon_tpr=member.epsilon_tpr,
         most_exposed=float(np.maximum(exposure, 1 - exposure).max()),
     )
 
@@ -200,36 +205,40 @@ def show(votes: npt.NDArray[np.int16], budget: Budget, plain: float, outcomes: l
     n_queries, n_models = votes.shape
     table = Table(title=f"{n_queries:,} queries to {n_models} models, {budget.step:.3g} nats a query")
     table.add_column("")
-    table.add_column("no privacy\nmean model", justify="right")
-    for number, outcome in enumerate(outcomes, start=1):
-        table.add_column(f"deployment {number}\n{outcome.decoder}", justify="right")
+    table.add_column("no\nprivacy", justify="right")
+    for outcome in outcomes:
+        table.add_column(f"private\n{outcome.decoder}", justify="right")
     for label, without, values in rows(plain, outcomes):
         table.add_row(label, without, *values)
     console = Console(highlight=False)
     console.print(table)
     console.print(
         f"However cleverly somebody asks, they can tell whether a given record was trained on at most "
-        f"{at_most(outcomes[0].membership_success)} of the time over the whole life of a deployment, where "
-        f"tossing a coin gives 50 %; from the answers above, the most exposed record can be told "
+        f"{at_most(outcomes[0].membership_success)} of the time on average over the whole life of a deployment, where "
+        f"tossing a coin gives 50 %; and in no history do anybody's odds move by more than a factor of "
+        f"{math.exp(outcomes[0].exposure_limit):.3g}. From the answers above, the most exposed record can be told "
         f"{percent(max(o.most_exposed for o in outcomes), 4)} of the time."
     )
     console.print(
         "The proof is about which half of the pool was trained on, not about who is in the pool (map does better "
         "than one model because its answers tend to the vote of all), and it is about one deployment: to serve "
-        "both would add up what they spend."
+        "several would add up what they spend."
     )
 
 
 def rows(plain: float, outcomes: list[Outcome]) -> Iterator[tuple[str, str, list[str]]]:
+    false = f"{100 * outcomes[0].fpr:g} %"
     yield "accuracy", percent(plain), [percent(o.accuracy) for o in outcomes]
-    yield "queries on which models differ", "", [str(o.contested) for o in outcomes]
+    yield "models differ on", "", [f"{o.contested} queries" for o in outcomes]
     yield "spent, in nats", "", [f"{o.spent_nats:.3g}" for o in outcomes]
     yield "total, in nats", "no limit", [f"{o.total_nats:.3g}" for o in outcomes]
     yield "membership told, at most", "100 %", [at_most(o.membership_success) for o in outcomes]
-    yield "  at what is spent by now", "", [at_most(o.membership_success_at_spent) for o in outcomes]
-    yield "model stolen, at most", "100 %", [at_most(o.stealing_success) for o in outcomes]
-    yield "  by a guess without any answer", "", [percent(o.stealing_prior) for o in outcomes]
-    yield "matching epsilon (delta 1e-5)", "none", [f"{o.epsilon:.3g}" for o in outcomes]
+    yield f"  at {false} false alarms", "100 %", [at_most(o.tpr) for o in outcomes]
+    yield "odds moved by, at most", "no limit", [f"x {math.exp(o.exposure_limit):.3g}" for o in outcomes]
+    yield "model named, at most", "100 %", [at_most(o.stealing_success) for o in outcomes]
+    yield "  by guessing", "", [percent(o.stealing_prior) for o in outcomes]
+    yield "epsilon, average success", "none", [f"{o.epsilon:.3g}" for o in outcomes]
+    yield f"  at {false} false alarms", "", [at_most(o.epsilon_tpr) for o in outcomes]
     yield "most exposed record told", "", [percent(o.most_exposed, 4) for o in outcomes]
 
 

@@ -1,35 +1,26 @@
-"""Models, mechanism and ledger together: what is answered, charged, refused and reported."""
+"""Models and mechanism together: what is answered, charged, refused and reported."""
 
 import numpy as np
 import pytest
+from broken_ledger import BrokenLedger
+from records import mixed_pool, mixed_table, quick_fit, recipe
 
-from artifacts import fit_small
+from pacpredict.core.belief import Belief
 from pacpredict.core.bounds import epsilon_for_success, success_bound
-from pacpredict.curator import Curator, describe, report_privacy, save_deployment
-from pacpredict.ensemble.artifact.artifact import Artifact
-from pacpredict.exceptions import BudgetExhausted, ForeignLedger, InvalidQuery, LedgerError, LedgerUnavailable
+from pacpredict.curator import Curator, Inquiry, report_privacy
+from pacpredict.exceptions import (
+    BudgetExhausted,
+    ForeignLedger,
+    IdConflict,
+    InvalidBudget,
+    InvalidInput,
+    InvalidQuery,
+    LedgerError,
+)
 from pacpredict.mechanism.ledger import MemoryLedger
-from records import labels_of, mixed_pool, mixed_table, quick_fit, recipe, small_learner
+from pacpredict.mechanism.secret import Secret
 
 QUERIES = mixed_table(40, seed=3)
-
-
-@pytest.fixture
-def home(tmp_path):
-    return fit_small(tmp_path / "a.pac").path
-
-
-def test_two_curators_share_answers_and_budget(home):
-    """What one was answered another gets at no charge, and what one spent the other knows."""
-    one, two = Curator.open(home), Curator.open(home)
-    first = one.ask(QUERIES)
-    spent = sum(release.charge for release in first.releases)
-    assert spent > 0
-    assert two.guarantee().spent_nats == spent
-    assert np.array_equal(two.ask(QUERIES).labels, first.labels)
-    assert two.guarantee() == one.guarantee()
-    two.ask(mixed_table(30, seed=4))
-    assert one.guarantee().queries == 70
 
 
 def test_what_is_charged():
@@ -53,11 +44,11 @@ def test_what_is_charged():
 
 def test_answers_come_from_the_secret_model():
     """With a budget so large that there is hardly any noise, answers are the votes of the secret model."""
-    fitted = quick_fit(how=recipe(n_models=8, step=1e6, total=1e12))
+    fitted = quick_fit(how=recipe(n_models=8, step=1e3, total=1e8))
     votes = fitted.ensemble.votes(fitted.pool.schema.rows(QUERIES))
     for _ in range(3):
         curator = Curator(fitted.ensemble, fitted.recipe, MemoryLedger())
-        secret = curator._secret.reveal()
+        secret = curator.session._secret.reveal()
         expected = fitted.pool.classes.labels(votes[:, secret])
         assert np.array_equal(curator.ask(QUERIES).labels, expected)
 
@@ -109,86 +100,132 @@ def test_only_new_rows_are_voted_on(monkeypatch):
     assert asked == [10, 10, 1]
 
 
-def test_requests_are_answered_once(home):
-    """The same request again, after a lost reply, gets the same answer and costs nothing."""
-    curator = Curator.open(home)
-    first = curator.ask(QUERIES, request_id="r1", client="c")
-    again = Curator.open(home).ask(QUERIES, request_id="r1", client="c")
-    assert np.array_equal(first.labels, again.labels)
-    assert curator.guarantee().queries == 40
-
-
-def test_an_artifact_without_its_ledger_answers_nothing(home):
-    """A missing ledger is not replaced by an empty one."""
-    Curator.open(home).ask(QUERIES)
-    (home / "ledger.sqlite").rename(home.parent / "elsewhere")
-    with pytest.raises(LedgerUnavailable, match="there is no ledger"):
-        Curator.open(home)
-
-
-def test_the_ledger_of_another_artifact_is_refused(home, tmp_path):
-    """A ledger belongs to one artifact, also if both were made of the same data with the same seed."""
-    other = fit_small(tmp_path / "b.pac").path
-    for name in ("ledger.sqlite", "witness.json"):
-        (other / name).replace(home / name)
-    with pytest.raises(LedgerError) as caught:
-        Curator.open(home)
-    assert isinstance(caught.value, ForeignLedger)
-
-
 def test_the_report_is_the_guarantee():
     """What is reported of each attack is the bound for its prior: before any answer, and ever."""
     fitted = quick_fit(how=recipe(rate=0.25, total=0.5))
     curator = Curator(fitted.ensemble, fitted.recipe, MemoryLedger())
-    assert report_privacy(fitted.recipe, None) == curator.privacy()
+    space = fitted.ensemble.space
+    assert report_privacy(fitted.recipe, space, None) == curator.privacy()
     curator.ask(QUERIES)
     report = curator.privacy()
     spent = curator.guarantee().spent_nats
     assert report["spent_nats"] == spent > 0
     assert report["queries"] == 40
-    assert report["epsilon"] == epsilon_for_success(success_bound(0.5))
-    priors = {"membership": 0.75, "reconstruction": 0.25, "full-set": 0.25, "model": 0.25}
-    assert {attack: bound["prior"] for attack, bound in report["bounds"].items()} == priors
+    assert report["epsilon"] == epsilon_for_success(success_bound(0.5, 0.75))
+    assert {attack: bound["prior"] for attack, bound in report["bounds"].items()} == space.priors
+    assert report["bounds"]["membership"]["prior"] == 0.75
     for bound in report["bounds"].values():
         assert bound["success"] == success_bound(0.5, bound["prior"])
-        assert set(bound) == {"prior", "success"}  # what is spent by now bounds no adaptive attack
+        assert set(bound) == {
+            "question",
+            "prior",
+            "success",
+        }  # what is spent by now bounds no adaptive attack
 
 
-def test_a_description_says_what_was_fitted(home):
-    """What an artifact is can be told without its data."""
-    about = describe(Artifact.open(home))
-    assert about["name"] == "a.pac"
-    assert (about["learner"], about["models"], about["records"]) == ("xgboost", 4, 120)
-    assert about["columns"] == {"number": 2, "category": 2, "boolean": 1, "text": 1}
-    assert about["classes"] == ["a", "b"]
-    assert about["identity"] == Artifact.open(home).identity
+@pytest.fixture(scope="module")
+def fitted():
+    return quick_fit()
 
 
-def test_other_models_of_the_same_table(tmp_path):
-    """A curator of each kind of learner answers from its artifact as from memory."""
-    table = mixed_table(60)
-    for name in ("logistic", "random-forest"):
-        path = fit_small(
-            tmp_path / name,
-            learner=small_learner(name),
-            how=recipe(step=1e6, total=1e12),
-            pool=mixed_pool(60),
-        ).path
-        curator = Curator.open(path)
-        votes = curator.ensemble.votes(curator.ensemble.schema.rows(table))
-        expected = curator.ensemble.labels(votes[:, Artifact.open(path).secret().reveal()])
-        assert np.array_equal(curator.ask(table).labels, expected)
-        assert set(expected) <= set(labels_of(table))
+def curator_on(fitted, ledger, **options):
+    return Curator(fitted.ensemble, options.pop("recipe", fitted.recipe), ledger, **options)
 
 
-def test_a_saved_deployment_goes_on_in_its_artifact_only(tmp_path):
-    """A reference to the curator from before the save answers nothing more: there is one history of a secret."""
-    fitted = quick_fit(how=recipe(total=0.5))
-    before = Curator(fitted.ensemble, fitted.recipe, MemoryLedger())
-    first = before.ask(QUERIES[:5])
-    after = save_deployment(tmp_path / "saved.pac", fitted, before)
-    with pytest.raises(LedgerError, match="closed"):
-        before.ask(QUERIES[5:10])
-    assert after.ask(QUERIES[:5]).labels.tolist() == first.labels.tolist()
-    assert after.guarantee().queries == 5
-    after.close()
+def test_two_curators_share_answers_and_budget(fitted):
+    """With the same secret and ledger, what one was answered another gets at no charge, and knows what it spent."""
+    ledger, secret = MemoryLedger(), Secret.draw(Belief.uniform(4))
+    one, two = (curator_on(fitted, ledger, secret=secret) for _ in range(2))
+    first = one.ask(QUERIES)
+    assert np.array_equal(two.ask(QUERIES).labels, first.labels)
+    assert two.guarantee().spent_nats == sum(release.charge for release in first.releases) > 0
+    two.ask(mixed_table(30, seed=4))
+    assert one.guarantee().queries == 70
+
+
+@pytest.mark.parametrize("n_asked", [0, 40])
+def test_a_used_ledger_takes_no_other_secret(fitted, n_asked):
+    """A curator that would draw a secret, or brings another one, does not continue an old history."""
+    ledger = MemoryLedger()
+    curator = curator_on(fitted, ledger)
+    if n_asked:
+        curator.ask(QUERIES)
+    before = ledger.load()
+    with pytest.raises(InvalidInput, match="has a secret already"):
+        curator_on(fitted, ledger)
+    with pytest.raises(ForeignLedger, match="another secret"):
+        curator_on(fitted, ledger, secret=Secret.draw(Belief.uniform(4)))
+    assert ledger.load() is before
+    assert curator_on(fitted, ledger, secret=curator.session._secret).guarantee().queries == n_asked
+
+
+@pytest.mark.parametrize("total", [2.0**-8, 0.5, 2.0])
+def test_a_used_ledger_keeps_its_total(fitted, total):
+    """The guarantee that is printed is that of the total which the history began with."""
+    ledger = MemoryLedger()
+    curator = curator_on(fitted, ledger)
+    curator.ask(QUERIES)
+    secret = curator.session._secret
+    with pytest.raises(InvalidBudget, match="total"):
+        curator_on(fitted, ledger, secret=secret, recipe=recipe(total=total))
+    assert curator_on(fitted, ledger, secret=secret).privacy() == curator.privacy()
+
+
+def test_another_decoder_goes_on_with_the_same_history(fitted):
+    """Decoding is post-processing: old answers stay, new ones are decoded otherwise, and the report says so."""
+    ledger = MemoryLedger()
+    first = curator_on(fitted, ledger)
+    labels = first.ask(QUERIES).labels
+    second = curator_on(fitted, ledger, secret=first.session._secret, decode="map")
+    assert np.array_equal(second.ask(QUERIES).labels, labels)
+    second.ask(mixed_table(40, seed=5))
+    assert (first.privacy()["decoder"], second.privacy()["decoder"]) == ("argmax", "map")
+    kinds = {entry.kind for entry in ledger.entries()}
+    assert kinds == {"agreed", "argmax", "map"}
+
+
+def test_inquiries_that_share_their_votes(fitted):
+    """Rows that several clients ask at once are voted on once, and each client gets the answers to its own rows."""
+    curator = curator_on(fitted, MemoryLedger())
+    rows = fitted.pool.schema.rows
+    tables = [QUERIES[5:15], QUERIES[:10], QUERIES[12:13]]
+    requests = curator.requests([Inquiry(rows(table), client=f"c{i}") for i, table in enumerate(tables)])
+    assert len({id(request.ballots) for request in requests}) == 1
+    assert len(requests[0].ballots) == 15
+    outcomes = curator.serve(requests)
+    together = curator.ask(QUERIES[:15])
+    assert all(release.charge == 0 for release in together.releases)
+    for (start, stop), outcome in zip([(5, 15), (0, 10), (12, 13)], outcomes, strict=True):
+        assert np.array_equal(outcome.labels, together.labels[start:stop])
+
+
+def test_a_table_that_was_answered_needs_no_turn(fitted):
+    """When the ledger can be read but not written, answers are repeated, and new rows are refused."""
+    ledger = BrokenLedger()
+    curator = curator_on(fitted, ledger)
+    labels = curator.ask(QUERIES).labels
+    ledger.fails = "turn"
+    assert np.array_equal(curator.ask(QUERIES[::-1]).labels, labels[::-1])
+    with pytest.raises(LedgerError):
+        curator.ask(mixed_table(3, seed=4))
+
+
+def test_readiness_is_the_ledgers(fitted):
+    """A curator is ready if a release could be recorded."""
+    ledger = BrokenLedger()
+    curator = curator_on(fitted, ledger)
+    curator.check_ledger()
+    ledger.fails = "check"
+    with pytest.raises(LedgerError):
+        curator.check_ledger()
+
+
+def test_ids_are_the_clients_own(fitted):
+    """A request that is sent again gets the same answers; the same id with other rows is refused to that client."""
+    curator = curator_on(fitted, MemoryLedger())
+    first = curator.ask(QUERIES[:5], request_id="r1", client="c")
+    again = curator.ask(QUERIES[:5], request_id="r1", client="c")
+    assert np.array_equal(first.labels, again.labels)
+    with pytest.raises(IdConflict):
+        curator.ask(QUERIES[:6], request_id="r1", client="c")
+    assert len(curator.ask(QUERIES[:6], request_id="r1", client="d").labels) == 6

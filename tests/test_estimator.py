@@ -1,21 +1,32 @@
 """PrivateClassifier as a scikit-learn estimator: its checks, and what is told apart from other classifiers."""
 
 import copy
+import gc
+import os
 import pickle
 import re
+import subprocess
+import sys
+import warnings
 from datetime import date
+from pathlib import Path
 from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
 import pytest
+from records import labels_of, mixed_table
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
+from xgboost import XGBClassifier
 
 from pacpredict import PrivateClassifier
 from pacpredict.core.bounds import success_bound
@@ -27,12 +38,14 @@ from pacpredict.exceptions import (
     InvalidInput,
     InvalidQuery,
     InvalidTable,
+    LedgerConflict,
+    PrivacyWarning,
     UntrustedArtifact,
 )
 from pacpredict.mechanism import entropy
 from pacpredict.mechanism.ledger import MemoryLedger
 from pacpredict.mechanism.secret import Secret
-from records import labels_of, mixed_table
+from pacpredict.training.pool import Pool
 
 SECRET_DIFFERS = (
     "it compares the answers of two fits; each fit draws a new secret and new noise, whatever random_state is"
@@ -42,13 +55,21 @@ EXPECTED_FAILURES = {
     "check_fit_idempotent": SECRET_DIFFERS,
     "check_supervised_y_2d": SECRET_DIFFERS,
     "check_classifier_data_not_an_array": SECRET_DIFFERS,
+    "check_sample_weight_equivalence_on_dense_data": "a record that occurs twice has subsets of its own",
     "check_array_api_input": "scikit-learn itself skips it unless SCIPY_ARRAY_API is set",
 }
 COMPARES_TWO_FITS = [name for name, reason in EXPECTED_FAILURES.items() if reason == SECRET_DIFFERS]
 
 
 def small(estimator="logistic", **options):
-    options = {"n_models": 8, "decode": "map", "random_state": 0, "n_jobs": 1, **options}
+    options = {
+        "n_models": 8,
+        "decode": "map",
+        "random_state": 0,
+        "n_jobs": 1,
+        "exposure_limit": None,
+        **options,
+    }
     return PrivateClassifier(estimator, **options)
 
 
@@ -56,7 +77,7 @@ def checks(**options):
     """Return scikit-learn's checks by name; one name can stand for several."""
     return [
         (check.func.__name__, estimator, check)
-        for estimator, check in estimator_checks_generator(small(**options))
+        for estimator, check in estimator_checks_generator(small(person_per_row=True, **options))
     ]
 
 
@@ -115,6 +136,52 @@ def test_parameters_of_the_estimator_within():
     assert (again.estimator.C, again.n_models, classifier.estimator.C) == (0.5, 4, 2.0)
 
 
+def test_groups_are_units():
+    """All records of a group are protected together; exposure is told per group, also after saving and loading."""
+    table, groups = mixed_table(), np.random.default_rng(0).integers(0, 30, 120)
+    classifier = small(step_budget=2.0**-6, total_budget=1.0).fit(table, labels_of(table), groups=groups)
+    assert len(set(classifier.units_)) == len(set(groups))
+    assert all(len(set(classifier.units_[groups == group])) == 1 for group in set(groups))
+    assert (classifier.exposure() == 0.5).all()
+    classifier.predict(table[:30])
+    assert classifier.exposure().shape == (len(set(groups)),)
+    assert classifier.exposure()[classifier.units_].shape == (120,)
+    assert classifier.exposure().min() < 0.5 < classifier.exposure().max()
+
+
+def test_records_of_weight_0_have_no_unit():
+    """A record that is left out belongs to nobody, and the others to whom they belonged."""
+    table, groups, weights = mixed_table(60), list(np.arange(60) // 2), np.r_[np.zeros(11), np.ones(49)]
+    classifier = small().fit(table, labels_of(table), weights, groups)
+    assert classifier.units_.tolist() == [0, *(1 + np.arange(48) // 2)]
+
+
+def test_units_outlive_the_process(tmp_path):
+    """A loaded classifier knows its units and what was told about them."""
+    table, groups = mixed_table(60), np.arange(60) // 2
+    classifier = small(step_budget=2.0**-6, total_budget=1.0).fit(table, labels_of(table), groups=groups)
+    classifier.predict(table[:30])
+    told, units = classifier.exposure(), classifier.units_
+    classifier.save(tmp_path / "a.pac")
+    loaded = PrivateClassifier.load(tmp_path / "a.pac")
+    assert np.array_equal(loaded.exposure(), told)
+    assert np.array_equal(loaded.units_, units)
+    assert loaded.person_per_row is False
+    small(person_per_row=True).fit(table, labels_of(table)).save(tmp_path / "b.pac")
+    assert PrivateClassifier.load(tmp_path / "b.pac").person_per_row is True
+
+
+def test_an_identifier_among_the_features_is_pointed_out():
+    """A column that looks like one is warned about, once, with what to do."""
+    table = mixed_table().assign(patient_id=[f"P{i:03d}" for i in range(120)])
+    with pytest.warns(
+        PrivacyWarning, match=r"'patient_id' looks like an identifier.*groups= in Python"
+    ) as caught:
+        small().fit(table, labels_of(table))
+    assert len(caught) == 1
+    assert Path(caught[0].filename) == Path(__file__)
+
+
 def test_in_a_pipeline_and_a_search():
     """It is a member of pipelines, and searches and cross-validation work on it."""
     X, y = np.random.default_rng(0).normal(size=(80, 3)), np.arange(80) % 2
@@ -126,6 +193,36 @@ def test_in_a_pipeline_and_a_search():
     assert search.best_params_["estimator__C"] in {1e-4, 1.0}
     assert search.predict(X[:3]).shape == (3,)
     assert cross_val_score(private, X, y, cv=2).mean() > 0.8
+
+
+def test_deployments_of_the_same_records_are_counted():
+    """Fits on records that overlap are deployments beside each other, and their number is said as it doubles."""
+    rng = np.random.default_rng(77)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    first = small("decision-tree").fit(X[:40], y[:40])
+    assert first.n_deployments_ == 1
+    with pytest.warns(
+        PrivacyWarning, match=r"deployment 2 in this process .* with probability 0.75, and budgets add up"
+    ):
+        second = small("ridge").fit(X[20:], y[20:])
+    assert second.n_deployments_ == 2
+    assert small("decision-tree").fit(rng.normal(size=(40, 3)), y[:40]).n_deployments_ == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert small("decision-tree").fit(X[:30], y[:30]).n_deployments_ == 3  # not said: 3 is no doubling
+    with pytest.warns(PrivacyWarning, match="use pacpredict.evaluate, which draws no secret"):
+        GridSearchCV(small("decision-tree", n_models=4), {"rate": [0.5]}, cv=3).fit(X, y)
+
+
+def test_a_score_says_that_it_costs(fitted):
+    """score() spends as predict does, and says so; asked again it costs nothing."""
+    table = mixed_table(40, seed=99)
+    labels = labels_of(table)
+    with pytest.warns(PrivacyWarning, match=r"score\(\) asked the deployment, and answers .* were charged"):
+        first = fitted.score(table, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fitted.score(table, labels) == first
 
 
 def test_a_repeated_query_is_free(fitted):
@@ -243,6 +340,59 @@ def test_save_and_load(tmp_path):
     assert classifier.guarantee() == loaded.guarantee() != before
 
 
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [
+        ("logistic", {}),
+        ("logistic", {"params": {"C": 0.5, "class_weight": {"a": 2.0}}}),
+        ("xgboost", {"params": {"n_estimators": 3}}),
+        (LogisticRegression(C=0.5, class_weight={"a": 2.0}), {}),
+        (XGBClassifier(n_estimators=3, max_depth=2), {"tune": "none"}),
+        ("decision-tree", {"params": {"max_depth": 2}}),
+        (RandomForestClassifier(n_estimators=3), {}),
+        (make_pipeline(SimpleImputer(), DecisionTreeClassifier(max_depth=2, class_weight={"a": 2.0})), {}),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_loading_restores_the_learner(estimator, options, tmp_path):
+    """What a classifier was made with is there again when it is loaded: a clone of it would train the same models."""
+    table = mixed_table(40)[["age", "hours"]]
+    classifier = small(estimator, total_budget=1.0, **options).fit(table, labels_of(mixed_table(40)))
+    classifier.save(tmp_path / "a.pac")
+    loaded = PrivateClassifier.load(tmp_path / "a.pac", trust=True)
+    made_with = {**classifier.get_params(), "step_budget": classifier.curator_.recipe.budget.step}
+    assert repr({**loaded.get_params(), "n_jobs": 1}) == repr(made_with)
+    again = clone(loaded).set_params(n_jobs=1).fit(table, labels_of(mixed_table(40)))
+    votes = [
+        each.curator_.ensemble.votes(each.curator_.ensemble.schema.rows(table))
+        for each in (again, classifier)
+    ]
+    assert np.array_equal(*votes)
+
+
+def test_records_that_do_not_count_are_left_out():
+    """A record of weight 0 is in no pool; the others train with the weights that they have."""
+    table = mixed_table(60)
+    labels, weights = list(labels_of(table)), np.where(np.arange(60) < 20, 0.0, np.arange(60))
+    classifier = small("decision-tree").fit(table, labels, sample_weight=weights)
+    assert len(classifier._fit.pool) == 40
+    assert np.array_equal(classifier._fit.pool.weights, weights[20:])
+    assert np.array_equal(classifier._fit.pool.labels, Pool.of(table[20:], labels[20:]).labels)
+
+
+def test_an_artifact_that_went_back_is_not_loaded(tmp_path):
+    """After a single prediction, a ledger that was copied before it and put back is refused: rows are not redrawn."""
+    table = mixed_table()
+    small(step_budget=2.0**-8, total_budget=10.0).fit(table, labels_of(table)).save(tmp_path / "a.pac")
+    ledger = tmp_path / "a.pac" / "ledger.sqlite"
+    before = ledger.read_bytes()
+    PrivateClassifier.load(tmp_path / "a.pac").predict(mixed_table(40, seed=3))
+    gc.collect()  # nobody closes a classifier
+    ledger.write_bytes(before)
+    with pytest.raises(LedgerConflict, match="older copy"):
+        PrivateClassifier.load(tmp_path / "a.pac")
+
+
 def test_save_refuses_a_place_that_is_taken(fitted, tmp_path):
     """Nothing is overwritten, and the classifier in memory goes on."""
     (tmp_path / "a.pac").mkdir()
@@ -275,7 +425,7 @@ def test_it_prints_no_secret(fitted):
     printed = set()
     for index in range(8):
         curator = Curator(ensemble, recipe, MemoryLedger(), secret=Secret(index, 8), deployment="d")
-        parts = (curator, vars(curator), curator.session, curator.guarantee(), curator.privacy())
+        parts = (curator, vars(curator), vars(curator.session), curator.guarantee(), curator.privacy())
         printed.add(re.sub("0x[0-9a-f]+", "", repr(parts)))
     assert len(printed) == 1
     assert "Secret(hidden)" in printed.pop()
@@ -298,10 +448,10 @@ X20 = np.arange(40.0).reshape(20, 2)
         (np.where(X20 == 6, np.inf, X20), np.arange(20) % 2, {}, ValueError, "infinity"),
         (X20, [None, *["a", "b"] * 9, "a"], {}, InvalidTable, "1 missing values"),
         (X20, np.arange(20) % 2, {"n_models": 7}, InvalidInput, "even"),
-        (X20, np.arange(20) % 2, {"tune": "halving"}, InvalidInput, "xgboost only"),
+        (X20, np.arange(20) % 2, {"tune": "halving"}, InvalidInput, "no settings that could be searched"),
         (X20, np.arange(20) % 2, {"estimator": "forest"}, InvalidInput, "no learner 'forest'"),
         (X20, np.arange(20) % 2, {"rate": 0.01}, InvalidInput, "at least one and not all"),
-        (X20, np.arange(20) % 2, {"step_budget": -1.0}, InvalidBudget, "step budget"),
+        (X20, np.arange(20) % 2, {"step_budget": -1.0}, InvalidBudget, "step_budget"),
         (X20, np.arange(20) % 2, {"random_state": -1}, InvalidInput, "at least 0"),
         (X20, np.arange(20) % 2, {"unknown": "guess"}, InvalidInput, "'refuse' or 'missing'"),
         (X20, np.arange(20) / 7, {}, ValueError, "Unknown label type: continuous"),
@@ -326,7 +476,10 @@ def queries(**changes):
         (queries(more=1), "more|feature names"),
         (queries(job="smuggler"), "'smuggler' is none of the categories"),
         (queries(age="old"), "expected a number, got 'old'"),
-        (queries(age=np.nan), "column 'age', row 0 .*: the value is missing, which it never was"),
+        (
+            queries(age=np.nan),
+            "column 'age', row 0 .*: the value is missing, which this column does not allow",
+        ),
         (queries(hours=np.inf), "expected a finite number"),
         (queries(note=3), "expected a text"),
         (queries(married="perhaps"), "expected true, false"),
@@ -366,6 +519,35 @@ def test_unknown_values_can_be_taken_as_missing():
     assert len(classifier.predict(queries(job="smuggler", age=np.nan))) == 20
 
 
+FORK = """
+import os
+import numpy as np
+from pacpredict import PacPredictError, PrivateClassifier
+
+X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+classifier = PrivateClassifier("decision-tree", n_models=4, n_jobs=1).fit(X, y)
+first = classifier.predict(X[:20])
+child = os.fork()
+if child == 0:
+    assert (classifier.predict(X[:20]) == first).all()
+    try:
+        classifier.predict(X)
+    except PacPredictError as refusal:
+        print(type(refusal).__name__, "save the deployment" in str(refusal), flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+classifier.predict(X)
+print(classifier.guarantee().queries, flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_forked_process_gets_no_new_answers():
+    """A child repeats what was answered before the fork and is refused the rest; the parent goes on."""
+    run = subprocess.run([sys.executable, "-c", FORK], check=True, capture_output=True, text=True)
+    assert run.stdout.splitlines() == ["LedgerConflict True", "40"]
+
+
 def test_a_new_fit_is_a_new_deployment():
     """Fitting again draws a new secret and begins to count anew."""
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
@@ -374,5 +556,5 @@ def test_a_new_fit_is_a_new_deployment():
     for _ in range(5):
         classifier.fit(X, y).predict(X)
         assert classifier.guarantee().queries == 40
-        secrets.add(classifier.curator_._secret.reveal())
+        secrets.add(classifier.curator_.session._secret.reveal())
     assert len(secrets) > 1  # all the same by chance: once in a million runs

@@ -1,5 +1,7 @@
 """PrivateClassifier: a scikit-learn classifier whose predictions come with a proof of how little they reveal."""
 
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,30 +12,43 @@ from sklearn.utils import assert_all_finite, check_array, check_random_state, co
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pacpredict import defaults
+from pacpredict.artifact.make import settle_seed
 from pacpredict.core.decode import Decoder
-from pacpredict.curator import Curator, save_deployment
-from pacpredict.ensemble.fit import Fit, fit, settle_seed
-from pacpredict.ensemble.learners.learner import Learner
-from pacpredict.ensemble.learners.registry import learner_for, learner_named
-from pacpredict.ensemble.learners.search import Tune
-from pacpredict.ensemble.pool import Pool
-from pacpredict.ensemble.recipe import DEFAULT_MODELS, DEFAULT_STEP, Construction, Recipe, default_total
-from pacpredict.ensemble.tables.schema import Unknown
-from pacpredict.exceptions import InvalidArtifact, InvalidTable
-from pacpredict.mechanism.budget import Budget, Charging, WhenExhausted
+from pacpredict.core.roc import DEFAULT_FPR
+from pacpredict.curator import Curator
+from pacpredict.deployment import Deployment
+from pacpredict.evaluation.choose import choose
+from pacpredict.exceptions import InvalidArtifact, InvalidTable, PrivacyWarning
+from pacpredict.learners.learner import Learner
+from pacpredict.learners.registry import Goal, Tune, default_params, learner_from
+from pacpredict.mechanism.budget import Charging, WhenExhausted
 from pacpredict.mechanism.guarantee import Guarantee
 from pacpredict.mechanism.ledger import MemoryLedger
+from pacpredict.mechanism.limit import limit_warning
+from pacpredict.mechanism.planned_budget import plan_budget
+from pacpredict.tables.declared import declared_types
+from pacpredict.tables.schema import Schema, Types, Unknown
+from pacpredict.training.fit import Fit, fit
+from pacpredict.training.pool import Pool
+from pacpredict.training.recipe import Construction, Recipe, membership_prior
+from pacpredict.training.reuse import count_deployments, reuse_warning
+from pacpredict.training.train import Backend
+from pacpredict.training.weights import check_weights, where
 
 
 class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Trains classifiers on random halves of the data and answers as one of them, the secret one, with noise.
 
-    Each prediction spends at most `step_budget` nats, all together at most `total_budget`; when that is spent,
-    `predict` raises BudgetExhausted. A row that was asked before gets the same answer at no charge.
+    By default a million predictions on which the models disagree are answered, at 2**-32 nats each, and no attack on
+    membership is right in more than 51.08 % of cases; when the total is spent, `predict` raises BudgetExhausted. A row
+    that was asked before gets the same answer at no charge.
 
-    Two fits on the same data draw two secrets and answer differently, and a fitted classifier does not pickle or copy:
-    that is why scikit-learn's check_fit_idempotent, check_supervised_y_2d, check_classifier_data_not_an_array and
-    check_estimators_pickle fail. Its other checks pass.
+    Each fit is a deployment: two fits on the same data draw two secrets, answer differently, and reveal more together.
+    Searches and cross-validation fit and ask many times: use `pacpredict.evaluate` for that. A fitted classifier does
+    not pickle or copy. That is why scikit-learn's check_fit_idempotent, check_supervised_y_2d, check_estimators_pickle,
+    check_classifier_data_not_an_array and check_sample_weight_equivalence_on_dense_data fail. Its other checks pass
+    with person_per_row=True; they fit tables of a few different rows, which are too few units otherwise.
 
     Parameters
     ----------
@@ -42,21 +57,40 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         "hist-gradient-boosting", "random-forest", ...
     n_models
         How many subsets and models, an even number.
+    queries, success, tpr, fpr, epsilon
+        What is wanted: how many predictions on which the models disagree, and the highest success rate of attacks on
+        membership; or the highest rate `tpr` of true positives at the rate `fpr` of false ones; or the epsilon whose
+        (epsilon, 1e-5)-DP would limit the success rate as much.
     step_budget, total_budget
-        Nats per answer and in all. By default 2**-32, and what matches the membership guarantee of (1, 1e-5)-DP.
+        The same in nats: per answer and in all. Give at most two of queries, step_budget and a target (success, tpr,
+        epsilon or total_budget); `plan_budget` says what stands in for those that are not given.
     decode
-        "argmax" (the paper's) or "map", which is more accurate; docs/threat-model.md says what it means.
+        "argmax" (the paper's), "map", which is more accurate, or "sample", a label released through a finite channel;
+        docs/threat-model.md says what they mean.
     charging, when_exhausted
         See Budget.
+    exposure_limit
+        How far the logarithm of anybody's odds of having been trained on may move, in any history; None for no limit.
     construction, rate
-        How subsets are drawn: "balanced" puts each record into the share `rate` of them; "half-partitions" cuts the
-        records into two halves, n_models / 2 times.
+        How subsets are drawn: "balanced" puts each unit into the share `rate` of them; "half-partitions" cuts the
+        units into two halves, n_models / 2 times.
+    person_per_row
+        Each row is of another person, also if rows are identical. By default identical rows are protected together,
+        as one; `groups` in `fit` says more.
     tune
-        For "xgboost": search settings on each subset, by "halving" or over the "full" grid.
+        Search settings, by "halving" or over the "full" grid.
+    tune_for
+        "accuracy": of a model; "xgboost" searches on each subset by itself, others cannot. "private": of private
+        answers at this budget and with this decoder; one setting for all models, for every learner by name.
+    params
+        Parameters of a learner that is given by its name, beside its defaults: those of the library's classifier, and
+        for all of them class_weight, "balanced" or by label.
+    types
+        What some columns are, by name: "number", "boolean", "category", "text", "date" or "date:FORMAT".
     unknown
         What becomes of values in a query that training never saw: "refuse" them, or take them as "missing".
     n_jobs, backend
-        Models trained at a time, and joblib's backend.
+        Models trained at a time, and joblib's backend, "ray", or a `Cluster`.
     random_state
         Makes subsets and models repeatable. The secret and the noise never depend on it: they come from the operating
         system.
@@ -65,38 +99,62 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     ----------
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
+    n_deployments_
+        How many deployments over some of the same records this process knows of, this one included: each fit is one.
+    units_
+        Of each record that was trained on the number of its unit: `exposure()[units_]` has a figure for each record.
     curator_
         What answers: ensemble, session and ledger.
     """
 
     def __init__(
         self,
-        estimator: Any = "xgboost",
+        estimator: Any = defaults.LEARNER,
         *,
-        n_models: int = DEFAULT_MODELS,
-        step_budget: float = DEFAULT_STEP,
+        n_models: int = defaults.MODELS,
+        queries: float | None = None,
+        success: float | None = None,
+        tpr: float | None = None,
+        fpr: float = DEFAULT_FPR,
+        epsilon: float | None = None,
+        step_budget: float | None = None,
         total_budget: float | None = None,
-        decode: Decoder = "argmax",
-        charging: Charging = "adaptive",
-        when_exhausted: WhenExhausted = "halt",
-        construction: Construction = "balanced",
-        rate: float = 0.5,
-        tune: Tune = "none",
-        unknown: Unknown = "refuse",
+        decode: Decoder = defaults.DECODE,
+        charging: Charging = defaults.CHARGING,
+        when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
+        exposure_limit: float | None = defaults.EXPOSURE,
+        construction: Construction = defaults.CONSTRUCTION,
+        rate: float = defaults.RATE,
+        person_per_row: bool = False,
+        tune: Tune = defaults.TUNE,
+        tune_for: Goal = defaults.TUNE_FOR,
+        params: Mapping[str, Any] | None = None,
+        types: Types | None = None,
+        unknown: Unknown = defaults.UNKNOWN,
         n_jobs: int | None = None,
-        backend: str | None = None,
+        backend: Backend = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.n_models = n_models
+        self.queries = queries
+        self.success = success
+        self.tpr = tpr
+        self.fpr = fpr
+        self.epsilon = epsilon
         self.step_budget = step_budget
         self.total_budget = total_budget
         self.decode = decode
         self.charging = charging
         self.when_exhausted = when_exhausted
+        self.exposure_limit = exposure_limit
         self.construction = construction
         self.rate = rate
+        self.person_per_row = person_per_row
         self.tune = tune
+        self.tune_for = tune_for
+        self.params = params
+        self.types = types
         self.unknown = unknown
         self.n_jobs = n_jobs
         self.backend = backend
@@ -114,25 +172,87 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train all models and draw the secret. Fitting again is a new deployment, with a new secret and ledger."""
-        learner, recipe = self._learner(), self._recipe()
-        pool = Pool.of(self._checked(X, reset=True), _checked_target(y), self.unknown)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Train all models and draw the secret. Fitting again is a new deployment, with a new secret and ledger.
+
+        Parameters
+        ----------
+        X, y
+            Records and their labels.
+        sample_weight
+            What each record counts in training, by default all alike; one of weight 0 is left out.
+        groups
+            Of each record whose it is, such as a patient's number. All records of a person are in the same subsets,
+            and what is promised is promised of persons. Without it identical records are taken as one, unless
+            `person_per_row` says that each is of another person.
+        """
+        recipe = self._recipe()
+        learner = self._learner()  # what cannot be is said before the data is looked at
+        records = self._checked(X, reset=True) if "table" in learner.takes else X
+        labels, weights = _checked_target(y), None
+        if sample_weight is not None:
+            every = check_weights(sample_weight, len(records), zero=True)
+            records, labels, weights = (where(every > 0, part) for part in (records, labels, every))
+            groups = None if groups is None else where(every > 0, groups)
+        pool = Pool.of(
+            records,
+            labels,
+            self.unknown,
+            types=self.types,
+            weights=weights,
+            persons=groups,
+            person_per_row=self.person_per_row,
+            kinds=learner.takes,
+        )
+        limit = limit_warning(recipe.budget, recipe.decode, recipe.n_models)
+        for hint in (*pool.hints(), *([] if limit is None else [limit])):
+            warnings.warn(hint, PrivacyWarning, stacklevel=2)
+        if self.tune_for == "private":
+            candidates = learner.candidates(self.tune, recipe.seed)
+            learner = choose(
+                pool, candidates, recipe, "private", n_jobs=self.n_jobs, backend=self.backend
+            ).learner
         self._fit: Fit | None = fit(pool, learner, recipe, n_jobs=self.n_jobs, backend=self.backend)
+        self.n_deployments_ = count_deployments(pool)
+        if (warning := reuse_warning(self.n_deployments_)) is not None:
+            warnings.warn(warning, PrivacyWarning, stacklevel=2)
         self.curator_ = Curator(self._fit.ensemble, recipe, MemoryLedger())
         self.classes_ = pool.classes.labels(np.arange(len(pool.classes)))
+        self.units_ = pool.units.of_record
         self.path_: Path | None = None
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Answer all rows, or none: what is refused is not charged."""
         check_is_fitted(self)
-        return self.curator_.ask(self._checked(X, reset=False)).labels
+        is_table = isinstance(self.curator_.ensemble.schema, Schema)
+        return self.curator_.ask(self._checked(X, reset=False) if is_table else X).labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of answers to X. They are charged as any: `pacpredict.evaluate` costs nothing."""
+        before = self.guarantee().spent_nats
+        accuracy = float(super().score(X, y, sample_weight))
+        if self.guarantee().spent_nats > before:
+            warnings.warn(
+                "score() asked the deployment, and answers on which models disagree were charged; "
+                "pacpredict.evaluate measures accuracy before there is a deployment, and spends nothing",
+                PrivacyWarning,
+                stacklevel=2,
+            )
+        return accuracy
 
     def guarantee(self, prior: float | None = None) -> Guarantee:
         """Bound the success of any attack with this prior; by default of membership inference."""
         check_is_fitted(self)
         return self.curator_.guarantee(prior)
+
+    def exposure(self) -> npt.NDArray[np.float64]:
+        """Return, of each unit, the probability of having been trained on that all answers so far leave.
+
+        1/2 says that they told nothing. For the owner: whoever may see it learns who is in the pool.
+        """
+        check_is_fitted(self)
+        return self.curator_.exposure()
 
     def save(self, path: str | Path) -> None:
         """Write an artifact with the models, the secret and the ledger; from now on answers are recorded there."""
@@ -142,7 +262,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 f"this deployment lives in {self.path_}: a copy would be a second history of one secret, and void the "
                 "guarantee; move the directory instead"
             )
-        self.curator_ = save_deployment(path, self._fit, self.curator_)
+        self._deployment = Deployment.save(path, self._fit, self.curator_)
+        self.curator_ = self._deployment.curator
         self.path_ = Path(path)
 
     @classmethod
@@ -151,41 +272,57 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
         `trust` allows models in files that can name code to run: only for artifacts that are one's own.
         """
-        curator = Curator.open(path, trust=trust)
+        deployment = Deployment.open(path, trust=trust)
+        curator = deployment.curator
         recipe, schema = curator.recipe, curator.ensemble.schema
-        config = curator.ensemble.learner.config()
+        learner, units = deployment.artifact.trainer(), curator.ensemble.space.units
+        estimator, params = learner.origin()
         self = cls(
-            config["name"],
+            estimator,
             n_models=recipe.n_models,
             step_budget=recipe.budget.step,
             total_budget=recipe.budget.total,
             decode=recipe.decode,
             charging=recipe.budget.charging,
             when_exhausted=recipe.budget.when_exhausted,
+            exposure_limit=recipe.budget.exposure,
             construction=recipe.construction,
             rate=recipe.rate,
-            tune=config.get("tune", "none"),
-            unknown=schema.unknown,
+            person_per_row=units.kind == "person" and units.count == len(units.of_record),
+            tune=learner.config().get("tune", defaults.TUNE),
+            params=_beside_defaults(estimator, params),
+            types=(declared_types(schema.columns) or None) if isinstance(schema, Schema) else None,
+            unknown=schema.unknown if isinstance(schema, Schema) else defaults.UNKNOWN,
             random_state=recipe.seed,
         )
         self.curator_, self.path_, self._fit = curator, Path(path), None
+        self.units_ = units.of_record
+        self._deployment = deployment
         self.classes_ = curator.ensemble.classes.labels(np.arange(len(curator.ensemble.classes)))
-        self.n_features_in_ = len(schema.columns)
-        if schema.is_named:
+        if isinstance(schema, Schema):
+            self.n_features_in_ = len(schema.columns)
+        if isinstance(schema, Schema) and schema.is_named:
             self.feature_names_in_ = np.array([column.name for column in schema.columns], dtype=object)
         return self
 
     def _learner(self) -> Learner:
-        if isinstance(self.estimator, str):
-            return learner_named(self.estimator, tune=self.tune)
-        learner = learner_for(self.estimator)
-        if self.tune == "none":
-            return learner
-        return learner_named(learner.name, learner.config().get("params"), self.tune)
+        on_each_subset = self.tune if self.tune_for == "accuracy" else "none"
+        return learner_from(self.estimator, self.params, on_each_subset)
 
     def _recipe(self) -> Recipe:
-        total = default_total() if self.total_budget is None else self.total_budget
-        budget = Budget(self.step_budget, total, self.charging, self.when_exhausted)
+        budget = plan_budget(
+            queries=self.queries,
+            success=self.success,
+            tpr=self.tpr,
+            fpr=self.fpr,
+            epsilon=self.epsilon,
+            total=self.total_budget,
+            step=self.step_budget,
+            prior=membership_prior(self.rate, self.n_models),
+            charging=self.charging,
+            when_exhausted=self.when_exhausted,
+            exposure=self.exposure_limit,
+        )
         return Recipe(
             _seed(self.random_state), budget, self.n_models, self.construction, self.rate, self.decode
         )
@@ -220,6 +357,12 @@ def _checked_target(y: Any) -> Any:
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
     return labels
+
+
+def _beside_defaults(estimator: Any, params: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the parameters of a learner by name that are not its defaults, None if there are none."""
+    usual = {} if params is None else default_params(estimator)
+    return {name: value for name, value in (params or {}).items() if usual.get(name) != value} or None
 
 
 def _is_frame(X: Any) -> bool:

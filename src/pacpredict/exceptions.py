@@ -11,18 +11,35 @@ PacPredictError
 │   ├── InvalidOutputs        real outputs with NaN or infinity, or of the wrong shape
 │   ├── InvalidModel          a trained model that cannot be packed, or stored parts of one that do not fit together
 │   ├── InvalidTable          training data that cannot be read or learned from
+│   ├── InvalidFeatures       an extractor that returned NaN, an infinity, another number of features or none
 │   ├── InvalidQuery          rows to be answered that do not fit the columns of the training data
 │   └── InvalidPlan           not exactly two of the three quantities that a plan relates
 ├── InvalidArtifact           a directory that is no artifact, or one whose files are damaged, missing or foreign
 │   └── UntrustedArtifact     its files can name code to run, and nobody has said that they may
+├── DeviceUnavailable         no GPU where one was asked for
+├── TrainingDiverged          the loss of a network is no number any more
+├── ClusterUnavailable        a Ray cluster that cannot be reached, or has not what was asked of it
+├── VotersUnavailable         some of the m models cannot vote now, so that no answer is given
 ├── MissingExtra              a package that is not installed with pacpredict alone (also an ImportError)
+├── DemoFailed                the server of the demo did not start, or refused a question
 ├── RequestRefused            an HTTP request that is not looked into
+│   ├── InvalidHttp           something that is no HTTP
+│   ├── UrlTooLong            more bytes than a URL may have
+│   ├── HeadTooLarge          more bytes than URL and headers may have
+│   ├── HeadTooSlow           URL and headers did not arrive in time
+│   ├── UnknownHost           sent to a name that this server does not go by
+│   ├── ForeignOrigin         sent by a web page of somebody else
+│   ├── KeyMissing            a request without a key, or with one that is not valid
+│   ├── RoleMissing           a key whose role does not allow this
 │   ├── UnknownModel          there is no model of this name or version here
 │   ├── BodyTooLarge          more bytes than the server takes
 │   ├── BodyTooSlow           the body did not arrive in time
 │   ├── UnsupportedEncoding   a compressed body
-│   └── ServerBusy            too many requests wait already
+│   └── ServerBusy            too many connections, requests or bytes at a time
+├── QuotaReached              the key may not ask more; nothing was drawn or charged
+│   └── RateReached           it may, after a while
 ├── BudgetExhausted           the release would pass the total budget; nothing was drawn or charged
+├── ExposureReached           a vector could move somebody's odds past the limit; nothing was drawn or charged
 └── LedgerError               the ledger could not take the release; nothing was released
     ├── LedgerConflict        the ledger is not where this session left it
     │   └── ForeignLedger     the ledger belongs to another deployment
@@ -82,6 +99,10 @@ class InvalidTable(InvalidInput):
     pass
 
 
+class InvalidFeatures(InvalidInput):
+    pass
+
+
 class InvalidQuery(InvalidInput):
     pass
 
@@ -98,6 +119,22 @@ class UntrustedArtifact(InvalidArtifact):
     pass
 
 
+class DeviceUnavailable(PacPredictError):
+    pass
+
+
+class TrainingDiverged(PacPredictError):
+    pass
+
+
+class ClusterUnavailable(PacPredictError):
+    pass
+
+
+class VotersUnavailable(PacPredictError):
+    pass
+
+
 class MissingExtra(PacPredictError, ImportError):
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(
@@ -109,7 +146,47 @@ class MissingExtra(PacPredictError, ImportError):
         return MissingExtra, self._arguments
 
 
+class DemoFailed(PacPredictError):
+    pass
+
+
+class PrivacyWarning(UserWarning):
+    """Something costs privacy that may not have been meant to: a second secret over the same records, a paid score."""
+
+
 class RequestRefused(PacPredictError):
+    pass
+
+
+class InvalidHttp(RequestRefused):
+    pass
+
+
+class UrlTooLong(RequestRefused):
+    pass
+
+
+class HeadTooLarge(RequestRefused):
+    pass
+
+
+class HeadTooSlow(RequestRefused):
+    pass
+
+
+class UnknownHost(RequestRefused):
+    pass
+
+
+class ForeignOrigin(RequestRefused):
+    pass
+
+
+class KeyMissing(RequestRefused):
+    pass
+
+
+class RoleMissing(RequestRefused):
     pass
 
 
@@ -133,6 +210,21 @@ class ServerBusy(RequestRefused):
     pass
 
 
+class QuotaReached(PacPredictError):
+    pass
+
+
+class RateReached(QuotaReached):
+    """Carries after how many seconds there is room again."""
+
+    def __init__(self, message: str, *, seconds: int) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:  # it may come out of another process
+        return partial(RateReached, seconds=self.seconds), (str(self),)
+
+
 class BudgetExhausted(PacPredictError):
     """Carries what the refused release needed and what was left, both in nats."""
 
@@ -143,6 +235,10 @@ class BudgetExhausted(PacPredictError):
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:  # it may come out of another process
         return partial(BudgetExhausted, needed_nats=self.needed_nats, left_nats=self.left_nats), (str(self),)
+
+
+class ExposureReached(PacPredictError):
+    """A release of real outputs that the limit on exposure does not allow; a label would come from the belief."""
 
 
 class LedgerError(PacPredictError):

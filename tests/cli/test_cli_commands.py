@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 import pacpredict.cli
-from pacpredict.cli import attacks, main
+from pacpredict.cli import attacks, build_parser, main
+from pacpredict.core.attacks import QUESTIONS
 from pacpredict.core.bounds import advantage_bound, epsilon_for_success, success_bound
 from pacpredict.core.plan import plan
+from pacpredict.core.roc import tpr_bound, tpr_for_epsilon
 
 PROGRAM = shutil.which("pacpredict", path=Path(sys.executable).parent) or "pacpredict"
 
@@ -50,7 +52,10 @@ def refused(*arguments):
 def test_plan_for_queries_and_success():
     """A million queries at 51.08 %: the JSON is the plan of the library, bit by bit."""
     got = run_json("plan", "--queries", "1e6", "--success", "0.5108")
-    assert list(got) == ["queries", "success", "epsilon", "step_budget", "total_budget_nats", "prior"]
+    assert list(got) == [
+        *("queries", "success", "epsilon", "step_budget", "total_budget_nats", "prior"),
+        *("fpr", "tpr", "epsilon_tpr"),
+    ]
     assert got == vars(plan(queries=10**6, success=0.5108))
     assert isinstance(got["queries"], int)
 
@@ -59,6 +64,27 @@ def test_plan_for_step_and_epsilon():
     """The paper's 477 million queries."""
     got = run_json("plan", "--step-budget", "2^-32", "--epsilon", "1")
     assert got["queries"] == 476_512_710
+
+
+def test_plan_for_true_positives():
+    """A million queries that let nobody find more than 1 % of the members at 0.1 % false alarms."""
+    got = run_json("plan", "--queries", "1e6", "--tpr", "0.01", "--fpr", "0.001")
+    assert got == vars(plan(queries=10**6, tpr=0.01))
+    assert got["tpr"] <= 0.01 < tpr_bound(got["total_budget_nats"] * 1.0001)
+
+
+def test_bounds_count_true_positives_where_asked():
+    """--fpr moves the rate of false alarms; --prior is that of the test."""
+    got = run_json("bounds", "--budget-nats", "0.1", "--fpr", "0.01", "--prior", "1/4")
+    assert (got["fpr"], got["tpr"]) == (0.01, tpr_bound(0.1, 0.01, 0.25))
+
+
+def test_an_epsilon_never_stands_alone():
+    """Wherever a matching epsilon is printed it is for average success, beside both true positive rates."""
+    for command in ("plan --epsilon 1 --step-budget 2^-32", "bounds --budget-nats 0.11094676097854972"):
+        shown = run(*command.split()).stdout
+        for text in ("average success", "0.1 % false alarms", "29.2633 %", "0.2729 %"):
+            assert text in shown
 
 
 def test_plan_without_a_guarantee_is_null():
@@ -86,14 +112,24 @@ def test_bounds_as_json():
         "advantage": advantage_bound(0.25),
         "epsilon": epsilon_for_success(success_bound(0.25)),
         "delta": 1e-5,
+        "fpr": 0.001,
+        "tpr": tpr_bound(0.25),
+        "epsilon_tpr": tpr_for_epsilon(epsilon_for_success(success_bound(0.25))),
     }
 
 
-def test_epsilon_is_about_membership_whatever_the_prior():
-    """Only success and advantage depend on the prior."""
-    half, rare = (run_json("bounds", "--budget-nats", "0.25", "--prior", q) for q in ("1/2", "1/128"))
+def test_epsilon_goes_with_the_prior_that_is_reported():
+    """It is that of membership with this prior; below 1/2, which no membership inference has, with 1/2."""
+    half, rare, more = (
+        run_json("bounds", "--budget-nats", "0.1", "--prior", q) for q in ("1/2", "1/128", "2/3")
+    )
     assert half["epsilon"] == rare["epsilon"]
-    assert rare["success"] == success_bound(0.25, 1 / 128)
+    assert rare["success"] == success_bound(0.1, 1 / 128)
+    assert more["epsilon"] == epsilon_for_success(success_bound(0.1, 2 / 3)) > half["epsilon"]
+    assert (
+        run_json("plan", "--queries", "1", "--step-budget", "0.1", "--prior", "2/3")["epsilon"]
+        == more["epsilon"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +141,8 @@ def test_epsilon_is_about_membership_whatever_the_prior():
         (["--attack", "full-set"], 1 / 128),
         (["--attack", "model"], 1 / 128),
         (["--attack", "model", "--models", "64"], 1 / 64),
-        (["--attack", "group", "--group-size", "1"], 0.5),
+        (["--attack", "group-any", "--group-size", "1"], 0.5),
+        (["--attack", "group-exact", "--group-size", "1"], 0.5),
         (["--prior", "1/1000"], 1 / 1000),
     ],
 )
@@ -115,15 +152,18 @@ def test_attacks_have_their_priors(options, prior):
     assert run_json("plan", "--queries", "5", "--step-budget", "0.01", *options)["prior"] == prior
 
 
-def test_group_priors_repeat_and_fall():
-    """The simulated prior is the same every time and smaller for larger groups."""
-    first, again, larger = (
-        run_json("bounds", "--budget-nats", "0.1", "--attack", "group", "--group-size", size)["prior"]
-        for size in ("5", "5", "9")
+def test_group_priors_repeat_and_go_opposite_ways():
+    """The prior is the same every time; in larger groups more is needed to know all, and less to know any."""
+    (exact, again, exact_of_9), (any_of_5, _, any_of_9) = (
+        [
+            run_json("bounds", "--budget-nats", "0.1", "--attack", attack, "--group-size", size)["prior"]
+            for size in ("5", "5", "9")
+        ]
+        for attack in ("group-exact", "group-any")
     )
-    assert first == again
-    assert 1 / 32 < first < 0.1
-    assert 1 / 128 < larger < first
+    assert exact == again
+    assert 1 / 128 < exact_of_9 < 1 / 32 < exact < 0.1
+    assert 0.96 < any_of_5 < any_of_9 <= 1
 
 
 def test_tables_for_people():
@@ -133,7 +173,16 @@ def test_tables_for_people():
     for text in ("1,000,000", "51.0800 %", "50.0000 %", "2^-32.00", "0.04319"):
         assert text in done.stdout
     done = run("bounds", "--budget-nats", "0.25")
-    for text in ("membership", "83.7894 %", "group of 5", "model, 1 of 128", "==========#######...", "1.643"):
+    for text in (
+        *(
+            "was this person trained on?",
+            "83.7894 %",
+            "trained on any of 5 random persons?",
+            "=====###..",
+            "1.643",
+        ),
+        *("trained on which of 5 random persons?", "which of the 128 models answers?", "imitation"),
+    ):
         assert text in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 
@@ -141,18 +190,18 @@ def test_tables_for_people():
 def test_bounds_table_takes_models_and_group_size():
     """The rows of the overview follow the options; one attack makes one row."""
     overview = run("bounds", "--budget-nats", "0.25", "--models", "64", "--group-size", "2").stdout
-    assert "group of 2" in overview
-    assert "model, 1 of 64" in overview
+    assert "trained on any of 2 random persons?" in overview
+    assert "which of the 64 models answers?" in overview
     single = run("bounds", "--budget-nats", "0.25", "--attack", "model").stdout
     assert "12.9592 %" in single
-    assert "membership " not in single.split("matching")[0]
-    assert "any with this prior" in run("bounds", "--budget-nats", "0.25", "--prior", "0.1").stdout
+    assert "person" not in single
+    assert "any attack with this prior" in run("bounds", "--budget-nats", "0.25", "--prior", "0.1").stdout
 
 
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("", "choose a command: fit, predict, serve, show, verify, ledger verify, "),
+        ("", "choose a command: demo, evaluate, fit, predict, serve, keys make, "),
         ("fly", "invalid choice: 'fly'"),
         ("plan", "0 is too few"),
         ("plan --queries 5", "1 is too few"),
@@ -163,7 +212,10 @@ def test_bounds_table_takes_models_and_group_size():
         ("plan --queries 5 --success 0.4", "not above the prior"),
         ("plan --queries 5 --step-budget 0", "step_budget"),
         ("plan --queries 5 --epsilon 1 --prior 1/2 --attack model", "not allowed with"),
-        ("plan --queries 5 --epsilon 1 --group-size 3", "--attack group"),
+        ("plan --queries 5 --epsilon 1 --group-size 3", "--attack group-any and group-exact"),
+        ("plan --queries 5 --epsilon 1 --attack group", "invalid choice: 'group'"),
+        ("plan --queries 5 --epsilon 1 --attack model --artifact a --models 4", "not allowed with"),
+        ("bounds --budget-nats 1 --artifact nowhere.pac", "there is no artifact nowhere.pac"),
         ("plan --queries 5 --epsilon 1 --models 64", "--attack"),
         ("plan --queries 5 --epsilon 1 --attack model --models 3", "even"),
         ("plan --que 5 --epsilon 1", "unrecognized arguments"),
@@ -172,8 +224,8 @@ def test_bounds_table_takes_models_and_group_size():
         ("bounds --budget-nats inf", "like 0.25"),
         ("bounds --budget-nats 1 --prior 2", "prior"),
         ("bounds --budget-nats 1 --delta 1", "delta"),
-        ("bounds --budget-nats 1 --attack group --group-size 0", "group_size"),
-        ("bounds --budget-nats 1 --attack group --group-size 1001", "group_size"),
+        ("bounds --budget-nats 1 --attack group-any --group-size 0", "group_size"),
+        ("bounds --budget-nats 1 --attack group-exact --group-size 1001", "group_size"),
     ],
 )
 def test_errors_are_one_line(line, text):
@@ -265,6 +317,8 @@ def test_other_errors_are_not_hidden(monkeypatch):
         main(["bounds", "--budget-nats", "1", "--json"])
 
 
-def test_every_attack_is_explained():
-    """Each attack that can be chosen has a prior."""
-    assert all(0 < attacks.prior_of(attack) < 1 for attack in attacks.ATTACKS)
+@pytest.mark.parametrize("attack", QUESTIONS)
+def test_every_attack_has_a_prior(attack):
+    """Each attack that can be chosen has one, counted in fresh subsets."""
+    options = build_parser().parse_args(["bounds", "--budget-nats", "1", "--attack", attack])
+    assert 0 < attacks.chosen_prior(options) < 1

@@ -10,18 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from artifacts import fit_small, model_files, rehash
-from pacpredict.cli import main
-from pacpredict.curator import Curator, describe
-from pacpredict.ensemble.artifact.artifact import Artifact
-from pacpredict.ensemble.fit import fit, save_artifact
-from pacpredict.ensemble.pool import Pool
-from pacpredict.ensemble.recipe import default_total
-from pacpredict.ensemble.tables.read import read_table
-from pacpredict.ledger.home import create_ledger
-from pacpredict.mechanism.secret import Secret
+from artifacts import fit_small, model_files, rehash, save_with
 from records import labels_of, mixed_pool, mixed_table, recipe, small_learner
+from terminal import refused, run_here
+
+from pacpredict.artifact.artifact import Artifact
+from pacpredict.deployment import Deployment
+from pacpredict.tables.read import read_table
+from pacpredict.training.fit import fit
+from pacpredict.training.pool import Pool
+from pacpredict.training.space import summarise_exposure
 
 PROGRAM = shutil.which("pacpredict", path=Path(sys.executable).parent) or "pacpredict"
 QUICK = ["--learner", "logistic", "--models", "4", "--jobs", "1", "--seed", "1"]
@@ -41,20 +39,6 @@ def run(*arguments, cwd):
     lines = done.stderr.splitlines(keepends=True)
     done.stderr = "".join(line for line in lines if "compiling numerical kernels" not in line)
     return done
-
-
-def run_here(capsys, *arguments):
-    """Run a command in this process, which is quicker; return its code, output and errors."""
-    code = main([str(argument) for argument in arguments])
-    return code, *capsys.readouterr()
-
-
-def refused(capsys, *arguments):
-    code, output, errors = run_here(capsys, *arguments)
-    assert (code, output) == (2, "")
-    assert errors.startswith("pacpredict: error: ")
-    assert errors.count("\n") == 1
-    return errors
 
 
 @pytest.fixture(scope="module")
@@ -85,18 +69,28 @@ def made(folder):
         "a.pac",
         "--step-budget",
         "2^-8",
+        "--total-budget",
+        "0.5",
+        "--exposure",
+        "none",
     ]
     return run(*command, *QUICK, "--json", cwd=folder)
+
+
+def shown_of(path):
+    """Return what the library says about an artifact."""
+    with Deployment.open(path) as deployment:
+        told = summarise_exposure(deployment.exposure())
+        return {**deployment.describe(), **deployment.privacy(), "exposure": told}
 
 
 def test_from_table_to_labels(made, folder):
     """The installed program fits, answers, shows what was spent, answers again for nothing and verifies."""
     assert made.returncode == 0
-    assert made.stderr.splitlines() == ["0/4 models", "4/4 models"]
-    artifact = Artifact.open(folder / "a.pac")
+    assert [made.stderr.splitlines()[i] for i in (0, -1)] == ["0/4 models", "4/4 models"]
     fitted = json.loads(made.stdout)
-    assert fitted.items() >= describe(artifact).items()
-    assert (fitted["queries"], fitted["spent_nats"], fitted["total_nats"]) == (0, 0.0, default_total())
+    assert fitted == shown_of(folder / "a.pac")
+    assert (fitted["queries"], fitted["spent_nats"], fitted["total_nats"]) == (0, 0.0, 0.5)
 
     ask = ["predict", "a.pac", "queries.csv", "--missing", "?"]
     first = run(*ask, "--out", "labels.csv", "--json", cwd=folder)
@@ -112,8 +106,8 @@ def test_from_table_to_labels(made, folder):
     again = run(*ask, cwd=folder)  # another process
     assert again.returncode == 0
     assert again.stderr == (
-        f"20 rows answered, 0 of them charged: 0 nats; "
-        f"spent by now: {summary['spent_nats']:.6g} of {default_total():.6g}\n"
+        f"20 rows answered, 0 of them charged: 0 nats; spent by now: {summary['spent_nats']:.6g} of 0.5, "
+        f"which leaves {128 - summary['charged_rows']} contested rows\n"
     )
     answers = list(csv.DictReader(again.stdout.splitlines()))
     assert [row["label"] for row in answers] == [row["label"] for row in labels]
@@ -121,8 +115,9 @@ def test_from_table_to_labels(made, folder):
     shown = run("show", "a.pac", "--json", cwd=folder)
     assert shown.stderr == ""
     report = json.loads(shown.stdout)
-    assert report == {**describe(artifact), **Curator.open(folder / "a.pac").privacy()}
+    assert report == shown_of(folder / "a.pac")
     assert (report["queries"], report["spent_nats"]) == (20, summary["spent_nats"])
+    assert report["exposure"]["smallest"] < 0.5 < report["exposure"]["largest"]
 
     verified = run("verify", "a.pac", "--models", "2", "--jobs", "1", "--json", cwd=folder)
     assert json.loads(verified.stdout) == {"models_checked": 2, "models_identical": 2}
@@ -155,7 +150,10 @@ def test_show_for_people(made, folder, capsys):
     """Without --json the same facts come as tables within 80 columns."""
     code, output, _ = run_here(capsys, "show", folder / "a.pac")
     assert code == 0
-    for text in ("4 x logistic", "60", "2 number", "membership", "a, b", "2^-8.00", "50.0000 %", "73.1062 %"):
+    for text in (
+        *("4 x logistic", "60", "2 number", "was this record trained on?", "a, b", "2^-8.00", "50.0000 %"),
+        "95.1812 %",
+    ):
         assert text in output
     assert max(map(len, output.splitlines())) <= 80
 
@@ -165,6 +163,7 @@ def test_options_reach_the_recipe(folder, tmp_path, capsys):
     out = tmp_path / "o.pac"
     options = (
         "--learner decision-tree --models 6 --rate 1/3 --step-budget 2^-10 --total-budget 0.5 --decode map"
+        " --exposure none"
     )
     options += (
         " --charging flat --when-exhausted unanimous --unknown missing --seed 9 --backend threading --jobs 2"
@@ -188,6 +187,7 @@ def test_options_reach_the_recipe(folder, tmp_path, capsys):
     assert (budget.step, budget.total, budget.charging, budget.when_exhausted) == (
         *(2.0**-10, 0.5, "flat", "unanimous"),
     )
+    assert budget.exposure is None
     assert artifact.learner.name == "decision-tree"
     assert artifact.schema.unknown == "missing"
     queries = tmp_path / "q.csv"
@@ -202,14 +202,14 @@ def test_options_reach_the_recipe(folder, tmp_path, capsys):
     options = ["--construction", "half-partitions", "--learner", "ridge", "--models", "4", "--jobs", "1"]
     table = ["fit", folder / "train.csv", "--target", "kind", "--missing", "?"]
     assert run_here(capsys, *table, "--out", half, *options)[0] == 0
-    subsets = Artifact.open(half).subsets.matrix()
+    subsets = Artifact.open(half).space.subsets.matrix()
     assert (subsets[0] ^ subsets[1]).all()
 
 
 def test_tune_searches(folder, tmp_path, capsys, monkeypatch):
     """--tune alone searches by halving, --tune full the whole grid; what was chosen is in the records."""
-    monkeypatch.setattr("pacpredict.ensemble.learners.search.GRID", {"max_depth": (1, 2)})
-    monkeypatch.setattr("pacpredict.ensemble.learners.search.TREES", (2, 3))
+    monkeypatch.setattr("pacpredict.learners.search.GRID", {"max_depth": (1, 2)})
+    monkeypatch.setattr("pacpredict.learners.search.TREES", (2, 3))
     table = [
         "fit",
         folder / "train.csv",
@@ -235,12 +235,15 @@ def test_tune_searches(folder, tmp_path, capsys, monkeypatch):
     [
         (["--target", "sort"], "no column 'sort' to predict"),
         (["--target", "kind", "--models", "5"], "even"),
-        (["--target", "kind", "--learner", "ridge", "--tune"], "xgboost only"),
+        (["--target", "kind", "--learner", "ridge", "--tune"], "no settings that could be searched"),
         (["--target", "kind", "--rate", "0"], "rate"),
         (["--target", "kind", "--jobs", "0"], "got 0"),
         (["--target", "kind", "--backend", "clowns"], "no backend 'clowns'"),
         (["--target", "kind", "--learner", "forest"], "invalid choice: 'forest'"),
-        (["--target", "kind", "--step-budget", "2", "--total-budget", "1"], "smaller than one step"),
+        (["--target", "kind", "--step-budget", "2", "--total-budget", "1"], "not even one query fits"),
+        (["--target", "kind", "--step-budget", "2^-8"], "the target allows 0.000233 nats in all"),
+        (["--target", "kind", "--queries", "5", "--success", "0.6", "--step-budget", "1"], "all three"),
+        (["--target", "kind", "--success", "0.6", "--epsilon", "1"], "not allowed with"),
         (["--target", "note"], "missing values; drop these records"),
         ([], "--target"),
     ],
@@ -251,6 +254,21 @@ def test_a_fit_that_is_refused(options, words, folder, tmp_path, capsys):
     table = ["fit", folder / "train.csv", "--missing", "?", "--out", tmp_path / "a.pac"]
     assert words in refused(capsys, *table, *options)
     assert not list(tmp_path.glob("a.pac*"))
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ("train.csv", "exists already"),
+        ("train.csv/a.pac", "train.csv: Not a directory"),
+        ("/proc/deeper/a.pac", "/proc/deeper/a.pac cannot be made: /proc: "),
+        ("", ". exists already"),
+    ],
+)
+def test_a_place_where_nothing_can_be_made(out, words, folder, capsys, monkeypatch):
+    """An impossible place is refused at once, before the table is read."""
+    monkeypatch.chdir(folder)
+    assert words in refused(capsys, "fit", "absent.csv", "--target", "kind", "--out", out)
 
 
 def test_tables_that_are_refused(folder, tmp_path, capsys):
@@ -273,12 +291,15 @@ def test_tables_that_are_refused(folder, tmp_path, capsys):
 def test_queries_that_are_refused(made, folder, tmp_path, capsys):
     """A query that does not fit takes one line and exit code 2; nothing is charged."""
     artifact = folder / "a.pac"
-    before = Curator.open(artifact).guarantee()
+    before = shown_of(artifact)
     cases = {
         "columns": (mixed_table(3).drop(columns="age"), "columns 'age' are missing"),
         "category": (mixed_table(3).assign(job="smuggler"), "'smuggler' is none of the categories"),
         "type": (mixed_table(3).assign(age="old"), "expected a number, got 'old'"),
-        "missing": (mixed_table(3).assign(age=None), "the value is missing, which it never was"),
+        "missing": (
+            mixed_table(3).assign(age=None),
+            "the value is missing, which this column does not allow",
+        ),
         "rows": (mixed_table(3)[:0], "no rows"),
     }
     for name, (table, words) in cases.items():
@@ -289,7 +310,7 @@ def test_queries_that_are_refused(made, folder, tmp_path, capsys):
         capsys, "predict", artifact, folder / "queries.csv", "--missing", "?", "--out", nowhere
     )
     assert "there is no artifact" in refused(capsys, "predict", tmp_path / "b.pac", folder / "queries.csv")
-    assert Curator.open(artifact).guarantee() == before
+    assert shown_of(artifact) == before
 
 
 def test_a_spent_budget_is_refused_whole(tmp_path, capsys):
@@ -299,7 +320,7 @@ def test_a_spent_budget_is_refused_whole(tmp_path, capsys):
     assert "Nothing was drawn or charged" in refused(
         capsys, "predict", tmp_path / "a.pac", tmp_path / "q.csv"
     )
-    assert Curator.open(tmp_path / "a.pac").guarantee().queries == 0
+    assert shown_of(tmp_path / "a.pac")["queries"] == 0
 
 
 def test_a_row_that_occurs_twice_is_charged_once(tmp_path, capsys):
@@ -314,17 +335,13 @@ def test_a_row_that_occurs_twice_is_charged_once(tmp_path, capsys):
     assert summary["charge_nats"] == summary["spent_nats"]
 
 
-def put_ledger(home, identity):
-    create_ledger(home, identity).close()
-
-
 def test_nothing_printed_depends_on_the_secret(tmp_path, capsys):
     """For each possible secret show prints the same, but for the identity and the date."""
     fitted = fit(mixed_pool(40), small_learner("ridge"), recipe(), n_jobs=1)
     printed = set()
     for index in range(4):
         path = tmp_path / str(index) / "a.pac"
-        save_artifact(path, fitted, Secret(index, 4), before_publishing=put_ledger)
+        save_with(path, fitted, index)
         for options in ([], ["--json"]):
             code, output, errors = run_here(capsys, "show", path, *options)
             assert (code, errors) == (0, "")
@@ -353,24 +370,3 @@ def test_verify_finds_what_is_wrong(made, folder, tmp_path, capsys):
     assert "votes.npz has changed" in refused(capsys, "verify", home)
     rehash(home)
     assert "pacpredict: error:" in refused(capsys, "verify", home)
-
-
-def test_a_full_disk_is_one_line(made, folder, capsys, monkeypatch):
-    """What the operating system refuses is said in one line, with exit code 1."""
-
-    def full(*_):
-        raise OSError(28, "No space left on device", "labels.csv")
-
-    monkeypatch.setattr("pacpredict.ensemble.artifact.files.write_whole", full)
-    arguments = [
-        "predict",
-        folder / "a.pac",
-        folder / "queries.csv",
-        "--missing",
-        "?",
-        "--out",
-        folder / "l.csv",
-    ]
-    code, output, errors = run_here(capsys, *arguments)
-    assert (code, output) == (1, "")
-    assert errors == "pacpredict: error: [Errno 28] No space left on device: 'labels.csv'\n"

@@ -1,12 +1,13 @@
 import json
 import math
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pacpredict.cli.as_json import print_json
-from pacpredict.cli.table import at_most, bar, nats, percent_at_most, print_table
+from pacpredict.cli.table import BAR_COLUMN, BAR_LEGEND, at_most, bar, nats, percent_at_most, print_table
 
 
 @settings(deadline=None)
@@ -42,14 +43,14 @@ def test_no_bound_is_said():
 @settings(deadline=None)
 @given(prior=st.floats(0, 1), success=st.floats(0, 1))
 def test_bars_have_one_length(prior, success):
-    """A bar is twenty characters, whatever it shows."""
+    """A bar is ten characters, whatever it shows."""
     low, high = sorted((prior, success))
-    assert len(bar(low, high)) == 20
+    assert len(bar(low, high)) == 10
 
 
 def test_bar_by_hand():
     """Prior, advantage and rest follow each other."""
-    assert bar(0.5, 0.75) == "==========#####....."
+    assert bar(0.5, 0.75) == "=====###.."
 
 
 def test_budgets_are_shown_in_full():
@@ -67,6 +68,31 @@ def test_table_prints_its_cells_verbatim(capsys):
     assert [line.split() for line in lines[-4:-2]] == [["[red]", "1"], ["plain", "22"]]
     assert lines[-1] == "caption [/]"
     assert not any(line.endswith(" ") for line in lines)
+
+
+WORDS = st.text(st.sampled_from("abc e1.%"), max_size=30)
+
+
+@settings(deadline=None)
+@given(
+    columns=st.sampled_from([(), ("attack", "before", BAR_COLUMN), ("attack", "before", "at most")]),
+    cells=st.lists(st.tuples(WORDS, WORDS, st.just("=" * 20)), min_size=1, max_size=4),
+    width=st.integers(20, 130),
+)
+def test_tables_fit_and_nothing_is_cut_off(columns, cells, width):
+    """Within any width of 20 or more every word of every cell is there, whole; only bars may be left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        printed = []
+        patch.setattr("builtins.print", printed.append)
+        patch.setenv("COLUMNS", str(width))
+        patch.setenv("LINES", "24")
+        print_table("A title", columns, cells, f"{BAR_LEGEND}\nend")
+    (text,) = printed
+    words = [word for row in cells for cell in row for word in cell.split()]
+    assert all(len(line) <= width for line in text.splitlines())
+    if not any(len(word) > width - 3 for word in words):  # such a one is folded
+        wanted = Counter(word for word in words if BAR_COLUMN not in columns or not word.startswith("="))
+        assert not wanted - Counter(text.split())
 
 
 @settings(deadline=None)

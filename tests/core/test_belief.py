@@ -216,6 +216,17 @@ def test_exposure_is_a_probability():
     assert belief.exposure(np.zeros((10, 3))).tolist() == [0.0] * 3
 
 
+def test_exposure_refuses_packed_bits():
+    """Bits of eight records in a byte are no membership of one: refused, with what to do, also past the first block."""
+    members = np.random.default_rng(0).random((6, 4000)) < 0.5
+    with pytest.raises(InvalidSubsets, match="unpack"):
+        Belief.uniform(6).exposure(np.packbits(members, axis=1))
+    late = np.zeros((6, 40_000), np.uint8)
+    late[3, -1] = 255
+    with pytest.raises(InvalidSubsets, match="unpack"):
+        Belief.uniform(6).exposure(late)
+
+
 @pytest.mark.parametrize("shape", [(3,), (3, 2), (4, 2, 2), ()])
 def test_exposure_needs_a_row_for_every_model(shape):
     """A membership matrix of another shape is refused."""

@@ -241,6 +241,40 @@ def test_votes_at_the_extremes(m, n_classes, log_gap):
         assert noise.leakage(belief) <= b
 
 
+@pytest.mark.parametrize("method", ["eigen", "diagonal"])
+@pytest.mark.parametrize("offset", [0.0, 30.0, 1000.0])
+def test_the_margin_grows_with_the_models(offset, method):
+    """20,000 models, of which the likeliest lies far from the others: the exact certificate is still within b."""
+    m, b = 20_000, 2.0**-10
+    outputs = np.random.default_rng(m).normal(size=(m, 1))
+    outputs[7] += offset
+    p = np.ones(m)
+    p[7] = 1.001
+    belief = Belief.from_probabilities(p / p.sum())
+    noise = calibrate(outputs, belief, b, method=method)
+    assert exact_leakage(noise, belief) <= Fraction(noise.leakage(belief)) <= Fraction(b)
+
+
+def test_the_margin_of_votes_grows_with_the_models():
+    """20,000 models vote for 30 classes: the exact certificate is within b."""
+    m, n_classes, b = 20_000, 30, 2.0**-32
+    rng = np.random.default_rng(1)
+    belief = Belief.from_probabilities(rng.dirichlet(np.ones(m)))
+    votes = rng.integers(n_classes, size=m)
+    noise = calibrate_votes(votes, n_classes, belief, b)
+    p = [Fraction(x) for x in belief.probabilities().tolist()]
+    mass = [sum(p[i] for i in np.flatnonzero(votes == c)) for c in range(n_classes)]
+    first = [int(np.flatnonzero(votes == c)[0]) for c in range(n_classes)]
+    leak = Fraction(0)
+    for i, variance in enumerate(noise.variances.tolist()):
+        u = [Fraction(x) for x in noise.coordinates[first, i].tolist()]
+        mean = sum(w * x for w, x in zip(mass, u, strict=True)) / sum(mass)
+        leak += (
+            sum(w * (x - mean) ** 2 for w, x in zip(mass, u, strict=True)) / sum(mass) / Fraction(variance)
+        )
+    assert leak / 2 <= Fraction(b)
+
+
 def test_noise_that_overflows_is_refused():
     """Outputs too large for a tiny budget are named, instead of noised by infinity."""
     with pytest.raises((InvalidOutputs, InvalidBudget)):

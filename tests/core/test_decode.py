@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pacpredict.core.belief import Belief
 from pacpredict.core.calibrate import calibrate_votes
-from pacpredict.core.decode import DECODERS, check_decoder, confidence, is_confident
+from pacpredict.core.decode import DECODERS, Confidence, check_decoder, confidence, is_confident
 from pacpredict.exceptions import InvalidInput, InvalidProbability
 
 
@@ -53,7 +53,8 @@ def test_confidence_is_the_limit_of_the_formula(m, n_classes, seed, b):
     noisy = noise.draw(int(rng.integers(m)), rng.standard_normal(noise.variances.size))
     vector = noise.vector(noisy)
     label = int(votes[np.argmax(vector[votes])])
-    found = confidence(noise, votes, noisy, label)
+    found, n_rivals = confidence(noise, votes, noisy, label)
+    assert n_rivals == np.unique(votes).size - 1
     assert found == pytest.approx(formula(votes, n_classes, belief, b, vector, label), rel=1e-6, abs=1e-8)
 
 
@@ -63,8 +64,9 @@ def test_two_classes_by_hand():
     noise = calibrate_votes(votes, 2, belief, 0.5)
     deviation = math.sqrt(0.25 * 0.75 / 0.5)
     noisy = noise.coordinates_of(np.array([0.9, 0.1]))
-    assert confidence(noise, votes, noisy, 0) == pytest.approx(0.9 * math.sqrt(2) / deviation, rel=1e-9)
-    assert confidence(noise, votes, noisy, 1) == pytest.approx(0.1 * math.sqrt(2) / deviation, rel=1e-9)
+    for label, entry in ((0, 0.9), (1, 0.1)):
+        found = confidence(noise, votes, noisy, label)
+        assert found == (pytest.approx(entry * math.sqrt(2) / deviation, rel=1e-9), 1)
 
 
 def test_unanimous_labels_are_certain():
@@ -72,8 +74,8 @@ def test_unanimous_labels_are_certain():
     votes = np.array([2, 2, 2, 2])
     noise = calibrate_votes(votes, 3, Belief.uniform(4), 0.1)
     noisy = noise.draw(0, np.empty(0))
-    assert confidence(noise, votes, noisy, 2) == math.inf
-    assert confidence(noise, votes, noisy, 0) == -math.inf
+    assert confidence(noise, votes, noisy, 2) == (math.inf, 0)
+    assert confidence(noise, votes, noisy, 0) == (-math.inf, 1)
 
 
 def test_unvoted_labels_are_impossible():
@@ -81,19 +83,21 @@ def test_unvoted_labels_are_impossible():
     votes = np.array([0, 0, 3, 3])
     noise = calibrate_votes(votes, 5, Belief.uniform(4), 0.1)
     noisy = noise.draw(0, np.array([0.5]))
-    assert confidence(noise, votes, noisy, 1) == -math.inf
+    assert confidence(noise, votes, noisy, 1) == (-math.inf, 2)
     narrow = np.array([0, 0, 1, 1])
     fewer = calibrate_votes(narrow, 2, Belief.uniform(4), 0.1)
-    assert confidence(noise, votes, noisy, 0) == pytest.approx(confidence(fewer, narrow, noisy, 0), rel=1e-12)
+    assert tuple(confidence(noise, votes, noisy, 0)) == pytest.approx(
+        confidence(fewer, narrow, noisy, 0), rel=1e-12
+    )
 
 
 def test_the_nearest_rival_counts():
     """The statistic is the smallest over the rivals: it falls when the vector moves towards any of them."""
     votes = np.array([0, 0, 1, 1, 2, 2])
     noise = calibrate_votes(votes, 3, Belief.uniform(6), 0.5)
-    clear = confidence(noise, votes, noise.coordinates_of(np.array([1.0, 0.0, 0.0])), 0)
+    clear = confidence(noise, votes, noise.coordinates_of(np.array([1.0, 0.0, 0.0])), 0).statistic
     for nearer in ([0.7, 0.3, 0.0], [0.7, 0.0, 0.3]):
-        assert confidence(noise, votes, noise.coordinates_of(np.array(nearer)), 0) < clear
+        assert confidence(noise, votes, noise.coordinates_of(np.array(nearer)), 0).statistic < clear
 
 
 @pytest.mark.parametrize("alpha", [0.001, 0.01, 0.05, 0.5, 0.9])
@@ -103,35 +107,36 @@ def test_threshold(alpha, n_rivals):
     with mpmath.workdps(30):
         level = mpmath.mpf(alpha) / max(n_rivals, 1)
         threshold = float(mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * level))
-    assert is_confident(threshold + 1e-9, alpha, n_rivals=n_rivals)
-    assert not is_confident(threshold - 1e-9, alpha, n_rivals=n_rivals)
+    assert is_confident(Confidence(threshold + 1e-9, n_rivals), alpha)
+    assert not is_confident(Confidence(threshold - 1e-9, n_rivals), alpha)
 
 
-def test_one_rival_is_the_default():
-    """Without a number of rivals the test is the paper's."""
-    assert is_confident(1.7, 0.05)
-    assert not is_confident(1.6, 0.05)
-    assert not is_confident(1.7, 0.05, n_rivals=2)
+def test_the_paper_s_test_is_for_one_rival():
+    """Uncorrected, the level is not divided among rivals."""
+    assert is_confident(Confidence(1.7, 1), 0.05)
+    assert not is_confident(Confidence(1.6, 1), 0.05)
+    assert not is_confident(Confidence(1.7, 2), 0.05)
+    assert is_confident(Confidence(1.7, 2), 0.05, corrected=False)
 
 
 @pytest.mark.parametrize(("statistic", "expected"), [(math.inf, True), (-math.inf, False), (math.nan, False)])
 def test_extreme_statistics(statistic, expected):
     """Certainty passes at every level; impossibility and NaN at none."""
     for alpha in (1e-300, 0.01, 0.999):
-        assert is_confident(statistic, alpha) is expected
+        assert is_confident(Confidence(statistic, 3), alpha) is expected
 
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.1, math.nan, math.inf])
 def test_bad_levels(alpha):
     """A level is strictly between 0 and 1."""
     with pytest.raises(InvalidProbability, match="alpha"):
-        is_confident(1.0, alpha)
+        is_confident(Confidence(1.0, 1), alpha)
 
 
 def test_decoders_have_columns():
     """Each decoder has its own place in the table of labels."""
-    assert [check_decoder(name) for name in DECODERS] == [0, 1]
-    assert DECODERS == ("argmax", "map")
+    assert [check_decoder(name) for name in DECODERS] == [("gaussian", 0), ("gaussian", 1), ("channel", 0)]
+    assert DECODERS == ("argmax", "map", "sample")
 
 
 @pytest.mark.parametrize("name", ["", "Argmax", "median", None, 0])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from oracles import estimated_information, exact_information
+
 from pacpredict import Belief, calibrate, calibrate_votes
 
 BUDGETS = [2.0**-4, 2.0**-8, 2.0**-16, 2.0**-24, 2.0**-32]

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pacpredict.core.bounds import epsilon_for_success, success_bound
+from pacpredict.core.attacks import matching_epsilon
+from pacpredict.core.bounds import success_bound, success_for_epsilon
 from pacpredict.core.plan import Plan, plan
+from pacpredict.core.roc import tpr_bound, tpr_for_epsilon
 from pacpredict.core.rounding import float_up
 from pacpredict.exceptions import InvalidBudget, InvalidPlan, InvalidProbability
 
@@ -29,14 +31,12 @@ def total_of(queries, step):
     return float_up(queries * Fraction(step))
 
 
-def matching_epsilon(total, delta=1e-5):
-    return epsilon_for_success(success_bound(total, 0.5), delta)
-
-
 def assert_consistent(made, delta=1e-5):
     assert made.total_budget_nats == total_of(made.queries, made.step_budget)
     assert made.success == success_bound(made.total_budget_nats, made.prior)
-    assert made.epsilon == matching_epsilon(made.total_budget_nats, delta)
+    assert made.epsilon == matching_epsilon(made.total_budget_nats, made.prior, delta)
+    assert made.tpr == tpr_bound(made.total_budget_nats, made.fpr, made.prior)
+    assert made.epsilon_tpr == tpr_for_epsilon(made.epsilon, made.fpr, delta)
 
 
 @settings(deadline=None)
@@ -64,15 +64,30 @@ def test_queries_for_step_and_success_are_tight(step, prior, share):
 
 
 @settings(deadline=None)
+@given(queries=counts, total=st.floats(1e-12, 1e6))
+def test_step_for_queries_and_total_is_tight(queries, total):
+    """What all answers take together is within the total, and the next larger step budget would pass it."""
+    made = plan(queries=queries, total_budget=total)
+    assert_consistent(made)
+    assert made.total_budget_nats <= total
+    assert queries * Fraction(math.nextafter(made.step_budget, math.inf)) > total
+
+
+@settings(deadline=None)
 @given(queries=counts, epsilon=epsilons, prior=priors, delta=st.sampled_from([0, 1e-9, 1e-5]))
 def test_step_for_queries_and_epsilon_is_tight(queries, epsilon, prior, delta):
-    """The matching epsilon is within the target whatever the prior is, and hardly below it."""
+    """The matching epsilon is within the target and hardly below it, unless the prior alone is more than it allows."""
+    if success_for_epsilon(epsilon, delta) <= prior:
+        with pytest.raises(InvalidPlan, match="allows no leakage at all"):
+            plan(queries=queries, epsilon=epsilon, prior=prior, delta=delta)
+        return
     made = plan(queries=queries, epsilon=epsilon, prior=prior, delta=delta)
     assert_consistent(made, delta)
     assert made.epsilon <= epsilon
-    assert made.step_budget == plan(queries=queries, epsilon=epsilon, delta=delta).step_budget
-    # Advantages are 2^-40 apart, and 1 - success, whose logarithm epsilon is, comes down to that at 27.
-    assert made.epsilon >= min(epsilon, 27) - 1e-9 * epsilon - 2.0**-38 * math.exp(min(epsilon, 27))
+    if prior <= 0.5:
+        assert made.step_budget == plan(queries=queries, epsilon=epsilon, delta=delta).step_budget
+        # Advantages are 2^-40 apart, and 1 - success, whose logarithm epsilon is, comes down to that at 27.
+        assert made.epsilon >= min(epsilon, 27) - 1e-9 * epsilon - 2.0**-38 * math.exp(min(epsilon, 27))
 
 
 @settings(deadline=None)
@@ -83,6 +98,26 @@ def test_queries_for_step_and_epsilon_are_tight(step, epsilon):
     assert_consistent(made)
     assert made.epsilon <= epsilon
     assert matching_epsilon(total_of(made.queries + 1, step)) > epsilon * (1 - 1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(queries=counts, fpr=st.floats(0, 0.9), share=shares, prior=priors)
+def test_step_for_queries_and_true_positives_is_tight(queries, fpr, share, prior):
+    """The true positives obtained are within the target, and the next larger step budget would pass it."""
+    target = fpr + share * (1 - fpr)
+    made = plan(queries=queries, tpr=target, fpr=fpr, prior=prior)
+    assert_consistent(made)
+    assert made.tpr <= target
+    assert tpr_bound(total_of(queries, math.nextafter(made.step_budget, math.inf)), fpr, prior) > target
+
+
+@settings(deadline=None, max_examples=30)
+@given(step=steps, share=st.floats(0.01, 0.999))
+def test_queries_for_step_and_true_positives_are_tight(step, share):
+    """One query more would find more members than the target at 0.1 % false positives."""
+    target = 0.001 + share * 0.999
+    made = plan(step_budget=step, tpr=target)
+    assert made.tpr <= target < tpr_bound(total_of(made.queries + 1, step))
 
 
 @settings(deadline=None)
@@ -108,7 +143,11 @@ def test_the_paper_s_deployment():
     assert plan(queries=10**6, success=0.5108).step_budget == pytest.approx(2.0**-32, rel=0.01)
     assert round(plan(step_budget=2.0**-32, epsilon=1).queries / 1e6) == 477
     made = plan(queries=1e6, step_budget=2.0**-32)
-    assert made == Plan(10**6, made.success, made.epsilon, 2.0**-32, 10**6 * 2.0**-32, 0.5)
+    given = Plan(
+        *(10**6, made.success, made.epsilon, 2.0**-32, 10**6 * 2.0**-32, 0.5, 0.001),
+        *(made.tpr, made.epsilon_tpr),
+    )
+    assert made == given
     assert isinstance(made.queries, int)
     assert f"{made.success:.4f} {made.epsilon:.2f}" == "0.5108 0.04"
 
@@ -131,6 +170,10 @@ def test_a_plan_without_a_guarantee_says_so():
         ({"queries": 5, "success": 0.5}, "not above the prior"),
         ({"queries": 5, "success": 0.4}, "not above the prior"),
         ({"queries": 5, "success": 0.6, "prior": 0.7}, "not above the prior"),
+        ({"queries": 5, "success": 0.6, "tpr": 0.1}, "either success or tpr"),
+        ({"queries": 5, "tpr": 0.001}, "not above fpr"),
+        ({"queries": 5, "tpr": 0.01, "fpr": 0.1}, "not above fpr"),
+        ({"queries": 5, "tpr": 1}, "promises nothing"),
         ({"queries": 5, "success": 1}, "promises nothing"),
         ({"queries": 5, "epsilon": math.inf}, "promises nothing"),
         ({"queries": 5, "epsilon": 0, "delta": 0}, "no leakage"),
@@ -159,6 +202,10 @@ def test_values_that_are_refused():
         plan(queries=5, epsilon=1, prior=0)
     with pytest.raises(InvalidProbability, match="delta"):
         plan(queries=5, epsilon=1, delta=1)
+    with pytest.raises(InvalidProbability, match="tpr"):
+        plan(queries=5, tpr=10)
+    with pytest.raises(InvalidProbability, match="fpr"):
+        plan(queries=5, tpr=0.1, fpr=-1)
     with pytest.raises(InvalidBudget, match="step_budget"):
         plan(queries=5, step_budget=0)
 

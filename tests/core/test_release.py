@@ -1,14 +1,18 @@
 """The fast path against Algorithm 1 as the paper writes it."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
 from algorithm1 import Algorithm1
+from voting import contested_votes, random_votes
 
 from pacpredict import Belief, Budget, MemoryLedger, Secret, Session, calibrate_votes
-from pacpredict.core.release import answer_all
-from pacpredict.core.tally import tally_votes
-from voting import contested_votes, random_votes
+from pacpredict.core.kernel import keep_normalised
+from pacpredict.core.release import answer_votes
+
+NOBODY = np.empty((0, 2), np.uint8), np.empty(0)  # is watched
 
 
 def session_of(n_classes, m, b, secret, seed, prior=None):
@@ -123,12 +127,14 @@ def test_noise_is_drawn_with_the_calibrated_covariance(n_classes):
     m, b, n = 16, 2.0**-6, 40_000
     rng = np.random.default_rng(0)
     votes = contested_votes(rng, 1, m, n_classes, dissent=0.5)
-    tally = tally_votes(votes, n_classes)
     noise = calibrate_votes(votes[0], n_classes, Belief.uniform(m), b)
     drawn = np.zeros((n, n_classes))
     for i in range(n):
         noisy = np.empty(noise.variances.size)
-        answer_all(tally, 3, b, rng.standard_normal(noisy.size), np.full(m, -np.log(m)), noisy)
+        answer_votes(
+            *(votes, n_classes, 3, b, False, math.inf, 0.0, False, 0, 1, rng.standard_normal(noisy.size)),
+            *(np.empty(0, np.int64), np.full(m, -np.log(m)), np.zeros(2), *NOBODY, noisy),
+        )
         drawn[i] = noise.vector(noisy)
     covariance = noise.covariance()
     scale = np.sqrt(np.diag(covariance))
@@ -169,3 +175,43 @@ def test_map_is_the_label_of_largest_posterior_mass():
         noisy = list(session._ledger.entries())[-1].noisy
         naive.update(one_hot, noise.vector(noisy), *naive.calibrate(one_hot))
         assert label == np.argmax(naive.belief @ one_hot)
+
+
+@pytest.mark.parametrize("drift", [1e-12, -1e-12, 1e-13])
+def test_the_sum_of_the_belief_is_looked_after(drift):
+    """A belief that has drifted is normalised at every 256th contested release; one that has not keeps its bits."""
+    drifted = np.full(16, -np.log(16)) + drift
+    for contested in (255, 257):
+        belief = drifted.copy()
+        keep_normalised(belief, contested)
+        assert np.array_equal(belief, drifted)
+    keep_normalised(belief, 512)
+    if abs(drift) > 2e-13:
+        assert abs(math.fsum(np.exp(belief)) - 1) < 1e-15
+    else:
+        assert np.array_equal(belief, drifted)
+
+
+def test_a_drifting_belief_is_normalised_between_releases():
+    """In a stream of releases the sum returns to 1 where the count says so, in one batch or in many."""
+    rng = np.random.default_rng(12)
+    votes = contested_votes(rng, 300, 16, 3, dissent=0.02)  # where most dissent, the sum is looked at anyway
+    sizes = [np.unique(row).size - 1 for row in votes]
+    normals, start = rng.standard_normal(sum(sizes)), np.full(16, -np.log(16)) + 4e-13
+    fixed = (False, math.inf, 0.0, False)
+
+    def run(pieces):
+        belief, done, used = start.copy(), 0, 0
+        for rows in pieces:
+            n = sum(sizes[done : done + rows])
+            answer_votes(
+                *(votes[done : done + rows], 3, 2, 2.0**-32, *fixed, done, 1000, normals[used : used + n]),
+                *(np.empty(0, np.int64), belief, np.zeros(2), *NOBODY, np.empty(n)),
+            )
+            done, used = done + rows, used + n
+        return belief
+
+    whole = run([300])
+    assert np.array_equal(whole, run([100, 100, 100]))
+    assert abs(math.fsum(np.exp(whole)) - 1) < 1e-13
+    assert abs(math.fsum(np.exp(run([250]))) - 1) > 3e-13

@@ -4,11 +4,19 @@ import math
 
 import numpy as np
 import pytest
-
-from pacpredict import Budget, Secret, Session, simulate
-from pacpredict.ensemble.subsets import balanced
-from pacpredict.exceptions import InvalidBudget, InvalidInput, InvalidModelCount, InvalidSubsets, InvalidVotes
 from voting import random_votes
+
+from pacpredict import Belief, Budget, Secret, Session, simulate
+from pacpredict.core.exposure import Membership
+from pacpredict.exceptions import (
+    InvalidBudget,
+    InvalidInput,
+    InvalidModelCount,
+    InvalidProbability,
+    InvalidSubsets,
+    InvalidVotes,
+)
+from pacpredict.training.subsets import balanced
 
 M, D, ROWS = 16, 4, 60
 
@@ -23,16 +31,26 @@ def truth(votes):
     return votes[:, 0].astype(int)
 
 
-@pytest.mark.parametrize("decode", ["argmax", "map"])
-def test_a_trial_is_a_session(votes, truth, decode):
+@pytest.mark.parametrize(
+    ("decode", "exposure"),
+    [("argmax", None), ("map", None), ("argmax", 2.0), ("sample", None), ("sample", 0.2)],
+)
+def test_a_trial_is_a_session(votes, truth, decode, exposure):
     """Driven by the trial's own generator, a session gives the same labels, spend and belief, bit for bit."""
-    run = simulate(votes, truth, 2**-6, n_trials=3, seed=7, n_queries=150, checkpoints=[100, 150])
+    membership, delta = balanced(M, 20, np.random.default_rng(1)), 0.01
+    budget = Budget(2**-6, 150 * 2**-6, exposure=exposure, exposure_delta=delta)
+    run = simulate(
+        *(votes, truth, 2**-6), n_trials=3, seed=7, n_queries=150, checkpoints=[100, 150],
+        mechanism="channel" if decode == "sample" else "gaussian",
+        exposure=exposure, delta=delta, membership=membership,
+    )  # fmt: skip
+    units = Membership.of(membership, Belief.uniform(M))
     for trial, seed in enumerate(np.random.SeedSequence(7).spawn(3)):
         generator = np.random.Generator(np.random.SFC64(seed))
         secret = int(generator.integers(M))
         assert secret == run.secrets[trial]
         session = Session(
-            D, Budget(2**-6, 100), M, secret=Secret(secret, M), decode=decode, generator=generator
+            D, budget, M, membership=units, secret=Secret(secret, M), decode=decode, generator=generator
         )
         order, right = np.arange(ROWS), 0
         for t in range(150):
@@ -45,6 +63,20 @@ def test_a_trial_is_a_session(votes, truth, decode):
         assert right == run.correct[decode][trial, 1]
         assert session.guarantee().spent_nats == run.spent_nats()[trial, 1]
         assert np.array_equal(session.belief.log_probabilities, run.log_belief[trial, 1])
+        if exposure is not None:
+            assert np.abs(units.shifts(session.belief)).max() <= exposure
+    assert (run.believed.sum() > 0) == (decode == "argmax" and exposure is not None)
+
+
+def test_kept_answers_are_the_ones_that_are_counted(votes, truth):
+    """The labels that were given last to each row add up to the right ones that are counted, for every decoder."""
+    run = simulate(votes, truth, 2**-6, n_trials=4, seed=7, keep_answers=True)
+    assert set(run.answers) == set(run.correct)
+    for decode, answers in run.answers.items():
+        assert answers.shape == (4, ROWS)
+        assert np.array_equal((answers == truth).sum(axis=1), run.correct[decode][:, -1])
+    assert np.array_equal(run.log_belief, simulate(votes, truth, 2**-6, n_trials=4, seed=7).log_belief)
+    assert simulate(votes, truth, 2**-6, n_trials=1, seed=7).answers is None
 
 
 def test_results_do_not_depend_on_the_number_of_threads(votes, truth):
@@ -73,6 +105,32 @@ def test_membership_accuracy_is_that_of_the_optimal_rule(votes, truth):
             guess = run.belief(trial, stop).exposure(membership) > 0.5 + 1e-12
             expected = np.mean(guess == membership[run.secrets[trial]])
             assert run.membership_accuracy[trial, stop] == pytest.approx(expected, abs=0.01)
+
+
+def test_labels_of_a_channel_are_as_accurate_as_the_secret_model(votes, truth):
+    """At a large budget and at a tiny one the mean accuracy is that of a single model."""
+    single = np.mean(votes == truth[:, None])
+    for b in (2.0**-2, 2.0**-30):
+        accuracy = simulate(votes, truth, b, n_trials=400, seed=8, mechanism="channel").accuracy("sample")
+        assert abs(accuracy.mean() - single) < 4 * accuracy.std() / 20
+
+
+def test_a_limit_keeps_everybody_s_odds(votes, truth):
+    """Whatever the mechanism, in no trial anybody's log-odds end beyond the limit; without one they do."""
+    membership = balanced(M, 30, np.random.default_rng(9))
+    units, options = (
+        Membership.of(membership, Belief.uniform(M)),
+        {"n_trials": 20, "seed": 10, "n_queries": 300},
+    )
+    for mechanism, limit in (("channel", 0.3), ("gaussian", 3.0)):
+        largest = {}
+        for exposure in (None, limit):
+            run = simulate(
+                *(votes, truth, 2**-5), mechanism=mechanism, exposure=exposure, delta=0.01, membership=membership,
+                **options,
+            )  # fmt: skip
+            largest[exposure] = max(np.abs(units.shifts(run.belief(trial))).max() for trial in range(20))
+        assert largest[limit] <= limit < largest[None]
 
 
 def test_spend_counts_contested_queries_or_all(votes, truth):
@@ -105,6 +163,10 @@ def test_progress_is_reported_trial_by_trial(votes, truth):
         ({"votes": np.zeros((0, M), int)}, InvalidVotes),
         ({"n_classes": 2}, InvalidVotes),
         ({"membership": np.zeros((M + 1, 5))}, InvalidSubsets),
+        ({"mechanism": "laplace"}, InvalidInput),
+        ({"exposure": 1.0}, InvalidInput),
+        ({"exposure": -1.0}, InvalidProbability),
+        ({"exposure": 1.0, "delta": 0.0, "membership": np.ones((M, 5))}, InvalidInput),
     ],
 )
 def test_bad_input_is_named(votes, truth, change, error):

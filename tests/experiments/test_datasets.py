@@ -5,13 +5,13 @@ import io
 import zipfile
 
 import pytest
+from real_data import DATA, real_file
 
-from pacpredict.ensemble.pool import Pool
 from pacpredict.exceptions import InvalidTable
 from pacpredict.experiments import datasets
 from pacpredict.experiments.datasets import DATASETS, load_bank, load_census
 from pacpredict.experiments.tabular import PUBLISHED, SEED, SHOWN, STEPS, split
-from real_data import DATA, real_file
+from pacpredict.training.pool import Pool
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import sys
 
 import numpy as np
 import pytest
+from records import labels_of, mixed_table
 
-from pacpredict.ensemble.artifact.artifact import Artifact
+from pacpredict.artifact.artifact import Artifact
 from pacpredict.experiments import tabular
 from pacpredict.experiments.datasets import Dataset
-from records import labels_of, mixed_table
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def few(monkeypatch):
         return table.assign(income=labels_of(table))
 
     monkeypatch.setitem(tabular.DATASETS, "census", Dataset(load, "income"))
-    monkeypatch.setattr("pacpredict.ensemble.learners.search.GRID", {"max_depth": (1, 2)})
-    monkeypatch.setattr("pacpredict.ensemble.learners.search.TREES", (3, 6))
+    monkeypatch.setattr("pacpredict.learners.search.GRID", {"max_depth": (1, 2)})
+    monkeypatch.setattr("pacpredict.learners.search.TREES", (3, 6))
 
 
 def test_the_experiment_runs_from_its_command(few, tmp_path, monkeypatch, capsys):
@@ -58,3 +58,22 @@ def test_accuracies_are_those_of_the_models_and_of_coins(few, tmp_path):
     coins = np.where(right.all(axis=1), 1.0, np.where(right.any(axis=1), 0.5, 0.0))
     assert much.argmax == pytest.approx(100 * coins.mean(), abs=4 * much.argmax_sd / 20)
     assert much.argmax_sd > 0
+    # A label that is sampled is right as often as that of the secret model, whatever the budget.
+    for row in (none, much):
+        assert row.sample == pytest.approx(
+            single.mean(), abs=4 * max(row.sample_sd, single.std()) / 20 + 1e-3
+        )
+
+
+def test_lives_until_the_total_is_spent(few, tmp_path, monkeypatch, capsys):
+    """Every deployment is asked more contested queries than its total pays for; all of them are counted."""
+    monkeypatch.setattr("pacpredict.defaults.QUERIES", 500)
+    command = ["tabular", "census", "--artifact", str(tmp_path / "few.pac"), "--models", "4", "--jobs", "1"]
+    monkeypatch.setattr(sys, "argv", [*command, "--tune", "none", "--lives", "3", "--json"])
+    tabular.main()
+    gaussian, channel = json.loads(capsys.readouterr().out)
+    assert (gaussian["mechanism"], channel["mechanism"]) == ("gaussian", "channel")
+    for life in (gaussian, channel):
+        assert life["contested"] >= 500
+        assert life["believed"] == 0
+        assert 0 < life["exposure_sd"] < life["exposure_largest"] < 1

@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-
 from postgres_server import PostgresServer
 
 _numbers = itertools.count()

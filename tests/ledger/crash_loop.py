@@ -14,29 +14,31 @@ import traceback
 from functools import partial
 
 from killing import killer
+from small_deployment import DEPLOYMENT, KEY, ask, make_session
+
 from pacpredict.exceptions import BudgetExhausted, LedgerUnavailable
 from pacpredict.ledger.postgres import PostgresLedger
 from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.mechanism.ledger import MemoryLedger
-from small_deployment import DEPLOYMENT, ask, make_session
 
 POINTS = ("before-draw", "after-draw", "before-insert", "after-insert", "before-commit", "after-commit")
 N_QUERIES = 400
 
 
-def start(where, steps, at):
+def start(where, steps, decode, at):
     """Open the ledger and a session, however long the database may be away."""
     ledger_type = PostgresLedger if where.startswith("postgresql:") else SqliteLedger
     while True:
         try:
-            return make_session(ledger_type(where, deployment=DEPLOYMENT, at=at), steps, at=at)
+            ledger = ledger_type(where, deployment=DEPLOYMENT, at=at, key=KEY)
+            return make_session(ledger, steps, decode, at=at)
         except LedgerUnavailable:
             time.sleep(0.01)
 
 
-def work(where, answers, steps, point, rng):
+def work(where, answers, steps, decode, point, rng):
     """Ask and answer until killed; a client that gets no answer asks again, as clients do."""
-    session = start(where, steps, killer(point, rng.randint(2, 6)))
+    session = start(where, steps, decode, killer(point, rng.randint(2, 6)))
     numbers = []
     while True:
         numbers = numbers or [rng.randrange(N_QUERIES) for _ in range(rng.randint(1, 3))]
@@ -82,6 +84,7 @@ def main():
     for name in ("rounds", "workers", "steps", "seed"):
         parser.add_argument(name, type=int)
     parser.add_argument("longest_s", type=float)
+    parser.add_argument("decode")
     options = parser.parse_args()
     make_session(MemoryLedger()).serve([ask(0, 1)])  # compile before forking
     answers = os.open(options.answers, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -90,7 +93,7 @@ def main():
     for i in range(options.rounds):
         point = POINTS[i % (2 * len(POINTS))] if i % (2 * len(POINTS)) < len(POINTS) else None
         seeds = [rng.random() for _ in range(options.workers)]
-        job = partial(work, options.where, answers, options.steps, point)
+        job = partial(work, options.where, answers, options.steps, options.decode, point)
         children = [fork(partial(job, random.Random(seed))) for seed in seeds]
         wait_for_an_answer(children, answers)
         time.sleep(rng.uniform(0, options.longest_s))

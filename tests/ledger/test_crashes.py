@@ -7,18 +7,18 @@ import time
 from pathlib import Path
 
 import pytest
+from postgres_server import PostgresServer
+from small_deployment import DEPLOYMENT, KEY, check_history, digest_of, limit_of
 
 from pacpredict.ledger.postgres import PostgresLedger
 from pacpredict.ledger.sqlite import SqliteLedger
-from postgres_server import PostgresServer
-from small_deployment import DEPLOYMENT, check_history, digest_of
 
 LOOP = Path(__file__).with_name("crash_loop.py")
 
 
-def start_crashing(where, answers, *, rounds, workers, steps, longest_s=0.04):
+def start_crashing(where, answers, *, rounds, workers, steps, longest_s=0.04, decode="argmax"):
     """Begin to kill workers, for some rounds, up to `longest_s` after the first answer of each round."""
-    numbers = map(str, (rounds, workers, steps, workers, longest_s))
+    numbers = map(str, (rounds, workers, steps, workers, longest_s, decode))
     return subprocess.Popen(
         [sys.executable, "-W", "error", LOOP, where, answers, *numbers],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -40,9 +40,9 @@ def received_answers(process, answers, n_killed):
     return received
 
 
-def check_answers(ledger, received, steps):
+def check_answers(ledger, received, steps, decode="argmax"):
     """Check that every answer ever received is on record, the same for each query, and within the budget."""
-    records = check_history(ledger)
+    records = check_history(ledger, limit=limit_of(steps, decode), total_steps=steps)
     assert ledger.load().spent_steps <= steps
     by_digest = {record.entry.digest: (record.entry.sequence, record.entry.label) for record in records}
     assert received
@@ -51,24 +51,30 @@ def check_answers(ledger, received, steps):
     return len(records)
 
 
-@pytest.mark.parametrize(("workers", "steps"), [(1, 10_000), (3, 10_000), (2, 60)])
-def test_killed_processes_lose_nothing(tmp_path, workers, steps):
-    """Workers killed at failpoints and at random moments, alone and racing, with plenty of budget and with little."""
+# With plenty of budget and with little; noise, and labels of a channel within a limit that end in the belief's.
+WAYS = [(1, 10_000, "argmax"), (3, 10_000, "argmax"), (2, 60, "argmax"), (2, 60, "sample")]
+
+
+@pytest.mark.parametrize(("workers", "steps", "decode"), WAYS)
+def test_killed_processes_lose_nothing(tmp_path, workers, steps, decode):
+    """Workers killed at failpoints and at random moments, alone and racing."""
     path, answers = tmp_path / "ledger.sqlite", tmp_path / "answers"
-    process = start_crashing(str(path), answers, rounds=50, workers=workers, steps=steps)
+    process = start_crashing(str(path), answers, rounds=50, workers=workers, steps=steps, decode=decode)
     received = received_answers(process, answers, 50 * workers)
-    with SqliteLedger(path, deployment=DEPLOYMENT, create=False) as ledger:
-        assert check_answers(ledger, received, steps) > 40
+    with SqliteLedger(path, deployment=DEPLOYMENT, create=False, key=KEY) as ledger:
+        assert check_answers(ledger, received, steps, decode) > 40
+        kinds = {entry.kind for entry in ledger.entries()}
+    assert kinds == ({"sample", "belief", "agreed"} if decode == "sample" else {"argmax", "agreed"})
 
 
-@pytest.mark.parametrize(("workers", "steps"), [(1, 10_000), (3, 10_000), (2, 60)])
-def test_killed_clients_of_a_database_lose_nothing(tmp_path, url, workers, steps):
+@pytest.mark.parametrize(("workers", "steps", "decode"), WAYS)
+def test_killed_clients_of_a_database_lose_nothing(tmp_path, url, workers, steps, decode):
     """The same on PostgreSQL, which ends the turn of a client that is no more."""
     answers = tmp_path / "answers"
-    process = start_crashing(url, answers, rounds=40, workers=workers, steps=steps)
+    process = start_crashing(url, answers, rounds=40, workers=workers, steps=steps, decode=decode)
     received = received_answers(process, answers, 40 * workers)
-    with PostgresLedger(url, deployment=DEPLOYMENT, create=False) as ledger:
-        assert check_answers(ledger, received, steps) > 40
+    with PostgresLedger(url, deployment=DEPLOYMENT, create=False, key=KEY) as ledger:
+        assert check_answers(ledger, received, steps, decode) > 40
 
 
 def test_a_killed_database_loses_nothing(tmp_path):
@@ -81,7 +87,7 @@ def test_a_killed_database_loses_nothing(tmp_path):
             server.kill()
             server.start()
         received = received_answers(process, answers, 36)
-        with PostgresLedger(server.url(), deployment=DEPLOYMENT, create=False) as ledger:
+        with PostgresLedger(server.url(), deployment=DEPLOYMENT, create=False, key=KEY) as ledger:
             assert check_answers(ledger, received, 10_000) > 40
     finally:
         server.stop()

@@ -5,21 +5,22 @@ import csv
 import numpy as np
 import pandas as pd
 import pytest
+from small_deployment import DEPLOYMENT, KEY, STEP, M, ask, digest_of, make_session
 
 from pacpredict.exceptions import InvalidInput
 from pacpredict.ledger.export import COLUMNS, export
 from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.mechanism.budget import Budget
-from small_deployment import DEPLOYMENT, STEP, M, ask, digest_of, make_session
+from pacpredict.mechanism.question import request_key
 
 BUDGET = Budget(STEP, 1e4 * STEP)
 
 
 @pytest.fixture
 def ledger(tmp_path):
-    with SqliteLedger(tmp_path / "ledger.sqlite", deployment=DEPLOYMENT) as ledger:
+    with SqliteLedger(tmp_path / "ledger.sqlite", deployment=DEPLOYMENT, key=KEY) as ledger:
         session = make_session(ledger)
-        session.serve([ask(1, 3, id='a,"b"\n', client="zoë"), ask(2)])
+        session.serve([ask(1, 3, id='a,"b"\n', client="zoe"), ask(2)])
         session.release(np.arange(float(M))[:, None])
         yield ledger
 
@@ -37,17 +38,18 @@ def test_csv(ledger, tmp_path):
         spent += entry.charged_steps
         label = "" if entry.label is None else f"class {entry.label}"
         digest = entry.digest.hex() if entry.digest else ""
-        assert line[:6] == [
+        assert line[:7] == [
             str(entry.sequence),
             record.time,
             entry.client or "",
-            entry.id or "",
+            entry.kind,
+            entry.request.hex() if entry.request else "",
             digest,
             label,
         ]
-        assert (float(line[6]), float(line[7])) == (entry.charged_steps * STEP, spent * STEP)
-        assert line[8] == record.chain.hex()
-    assert lines[0][4] == digest_of(1).hex()
+        assert (float(line[7]), float(line[8])) == (entry.charged_steps * STEP, spent * STEP)
+        assert line[9] == record.chain.hex()
+    assert lines[0][4:6] == [request_key("zoe", 'a,"b"\n').hex(), digest_of(1).hex()]
 
 
 def test_parquet(ledger, tmp_path):
@@ -69,7 +71,7 @@ def test_parquet(ledger, tmp_path):
 def test_an_empty_ledger(tmp_path, ending):
     """A table without rows still has its columns."""
     pytest.importorskip("pyarrow")
-    with SqliteLedger(tmp_path / "new", deployment=DEPLOYMENT) as ledger:
+    with SqliteLedger(tmp_path / "new", deployment=DEPLOYMENT, key=KEY) as ledger:
         assert export(ledger, tmp_path / f"audit.{ending}", BUDGET) == 0
     read = pd.read_csv if ending == "csv" else pd.read_parquet
     assert tuple(read(tmp_path / f"audit.{ending}").columns) == COLUMNS

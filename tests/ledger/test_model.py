@@ -8,8 +8,20 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-
 from ledger_contract import same_state
+from small_deployment import (
+    CLASSES,
+    DEPLOYMENT,
+    KEY,
+    SECRET,
+    STEP,
+    M,
+    ask,
+    check_history,
+    digest_of,
+    votes_of,
+)
+
 from pacpredict.core.belief import Belief
 from pacpredict.exceptions import BudgetExhausted, IdConflict
 from pacpredict.ledger.postgres import PostgresLedger
@@ -17,20 +29,7 @@ from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import MemoryLedger
 from pacpredict.mechanism.replay import replay
-from pacpredict.mechanism.request import Request
-from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
-from small_deployment import (
-    CLASSES,
-    DEPLOYMENT,
-    SECRET,
-    STEP,
-    M,
-    check_history,
-    digest_of,
-    question,
-    votes_of,
-)
 
 N_SESSIONS = 3
 TOTAL_STEPS = 5  # fewer than there are contested queries, so that many histories come to the end
@@ -80,7 +79,7 @@ class Model:
                 answers.append((after.numbers[query], 0))
         if len(answers) < len(queries) and not (partial and answers):
             return BudgetExhausted
-        if name is not None:
+        if name is not None and after.sequence > self.sequence:  # noted with the first new answer
             after.ids[name] = queries
         self.__dict__ = after.__dict__
         return answers
@@ -121,15 +120,12 @@ class Deployment(RuleBasedStateMachine):
     def start(self, i):
         self.ledgers[i] = self.open_ledger()
         self.sessions[i] = Session(
-            CLASSES, self.budget, M, secret=Secret(SECRET, M), ledger=self.ledgers[i], deployment=DEPLOYMENT, at=self.at
+            CLASSES, self.budget, M, secret=SECRET, ledger=self.ledgers[i], deployment=DEPLOYMENT, at=self.at
         )  # fmt: skip
 
     def serve(self, i, requests):
         return self.sessions[i].serve(
-            [
-                Request([question(query) for query in queries], name, "client", partial)
-                for queries, name, partial in requests
-            ]
+            [ask(*queries, id=name, client="client", partial=partial) for queries, name, partial in requests]
         )
 
     @rule(i=session, requests=group)
@@ -237,7 +233,7 @@ class InSqlite(Durable):
         super().__init__(charging, when_exhausted)
 
     def open_ledger(self):
-        return SqliteLedger(Path(self.directory.name, "ledger"), deployment=DEPLOYMENT, at=self.at)
+        return SqliteLedger(Path(self.directory.name, "ledger"), deployment=DEPLOYMENT, at=self.at, key=KEY)
 
     def teardown(self):
         super().teardown()
@@ -282,6 +278,6 @@ def test_any_history_in_postgresql(postgres):
             super().__init__("adaptive", "halt")
 
         def open_ledger(self):
-            return PostgresLedger(self.url, deployment=DEPLOYMENT, at=self.at)
+            return PostgresLedger(self.url, deployment=DEPLOYMENT, at=self.at, key=KEY)
 
     run(InPostgres, 8)

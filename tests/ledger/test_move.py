@@ -1,26 +1,38 @@
 """A ledger moves from SQLite to PostgreSQL: one history, at one place at a time."""
 
+import sqlite3
+
 import psycopg
 import pytest
-
 from ledger_contract import same_entry, same_state
+from small_deployment import (
+    CLASSES,
+    DEPLOYMENT,
+    KEY,
+    STEP,
+    M,
+    ask,
+    asked_with,
+    check_history,
+    found_home,
+    make_session,
+    serve_at,
+)
+
 from pacpredict.core.belief import Belief
-from pacpredict.ensemble.artifact.artifact import LEDGER
-from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerError, LedgerUnavailable
-from pacpredict.ledger.home import create_ledger, open_ledger
-from pacpredict.ledger.move import move, move_home
+from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerError, LedgerUnavailable
+from pacpredict.ledger.move import move
 from pacpredict.ledger.postgres import PostgresLedger, describe_url
 from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.ledger.verify import verify
-from pacpredict.ledger.witness import Witness
+from pacpredict.ledger.witness import FileWitness
 from pacpredict.mechanism.budget import Budget
-from small_deployment import CLASSES, DEPLOYMENT, STEP, M, ask, check_history, make_session
 
 
 @pytest.fixture
 def source(tmp_path):
-    with SqliteLedger(tmp_path / "ledger.sqlite", deployment=DEPLOYMENT) as ledger:
-        make_session(ledger).serve([ask(*range(1200)), ask(1, 2, id="x", client="zoë")])
+    with SqliteLedger(tmp_path / "ledger.sqlite", deployment=DEPLOYMENT, key=KEY) as ledger:
+        make_session(ledger).serve([ask(*range(1199)), ask(1, 1199, id="x", client="zoe")])
         yield ledger
 
 
@@ -42,7 +54,7 @@ def test_the_history_is_the_same(source, url):
         for one, other in zip(before, there.records(), strict=True):
             assert same_entry(one.entry, other.entry)
             assert one[1:] == other[1:]
-        assert there.request("x") == source.request("x") is not None
+        assert there.request(asked_with("x", "zoe")) == source.request(asked_with("x", "zoe")) is not None
         session = make_session(there)
         ((again, new),) = session.serve([ask(5, 5000)])
         assert (again.sequence, again.charge, new.sequence) == (6, 0.0, 1201)
@@ -72,7 +84,7 @@ def test_interrupted_moves_are_repeated(source, url, point):
 
     with pytest.raises(Interruption):
         move(source, url, stop)
-    with PostgresLedger(url, deployment=DEPLOYMENT, create=False) as there:
+    with PostgresLedger(url, deployment=DEPLOYMENT, create=False, key=KEY) as there:
         alive = [gives_turns(source), gives_turns(there)]
         assert alive == {"copied": [True, False], "marked": [False, False], "unmarked": [False, True]}[point]
     if point == "copied":  # the original may be used meanwhile
@@ -102,10 +114,10 @@ def test_a_ledger_moves_to_one_place(source, url, postgres):
 @pytest.mark.parametrize("deployment", [DEPLOYMENT, "artifact-2"])
 def test_other_ledgers_are_not_overwritten(source, url, deployment):
     """Where a ledger is in use nothing is moved to, and the original goes on."""
-    with PostgresLedger(url, deployment=deployment) as other:
+    with PostgresLedger(url, deployment=deployment, key=KEY) as other:
         with pytest.raises(LedgerConflict, match="another ledger"):
             move(source, url)
-        assert other.head().sequence is None
+        assert not other.head().sequence
     assert gives_turns(source)
 
 
@@ -137,8 +149,8 @@ def test_a_copy_does_not_arrive_twice(tmp_path, source, url):
     source.close()
     (tmp_path / "copy").write_bytes((tmp_path / "ledger.sqlite").read_bytes())
     with (
-        SqliteLedger(tmp_path / "ledger.sqlite", deployment=DEPLOYMENT) as original,
-        SqliteLedger(tmp_path / "copy", deployment=DEPLOYMENT) as copy,
+        SqliteLedger(tmp_path / "ledger.sqlite", deployment=DEPLOYMENT, key=KEY) as original,
+        SqliteLedger(tmp_path / "copy", deployment=DEPLOYMENT, key=KEY) as copy,
         move(original, url) as there,
     ):
         make_session(there).serve([ask(5000)])
@@ -151,30 +163,39 @@ def test_deployments_stay_apart(source, url):
     """The moved ledger is opened for its own deployment only."""
     move(source, url).close()
     with pytest.raises(ForeignLedger):
-        PostgresLedger(url, deployment="artifact-2", create=False)
+        PostgresLedger(url, deployment="artifact-2", create=False, key=KEY)
 
 
 def test_the_artifact_remembers_where_its_ledger_went(tmp_path, url):
     """After a move the artifact is served from the new place, and the old one says where that is."""
-    create_ledger(tmp_path, DEPLOYMENT).close()
-    with open_ledger(tmp_path, DEPLOYMENT) as own:
-        make_session(own).serve([ask(1, 2)])
+    home = found_home(tmp_path)
+    serve_at(home, 1, 2)
     for _ in range(2):
-        move_home(tmp_path, DEPLOYMENT, url)
-        assert Witness(tmp_path).read().location == describe_url(url)
-    with open_ledger(tmp_path, DEPLOYMENT, url) as there:
-        make_session(there).serve([ask(1, 3)])
+        assert home.move_to(url) == describe_url(url)
+        assert FileWitness(home.witness, KEY).read().location == describe_url(url)
+    serve_at(home, 1, 3, url=url)
+    with home.open(url) as there:
         assert len(check_history(there.ledger)) == 3
     with pytest.raises(LedgerConflict, match="continued at"):
-        open_ledger(tmp_path, DEPLOYMENT)
+        home.open()
 
 
 def test_an_older_copy_is_not_moved(tmp_path, url):
     """What the artifact would refuse to serve it refuses to move."""
-    create_ledger(tmp_path, DEPLOYMENT).close()
-    backup = (tmp_path / LEDGER).read_bytes()
-    with open_ledger(tmp_path, DEPLOYMENT) as own:
-        make_session(own).serve([ask(1, 2)])
-    (tmp_path / LEDGER).write_bytes(backup)
+    home = found_home(tmp_path)
+    backup = home.ledger.read_bytes()
+    serve_at(home, 1, 2)
+    home.ledger.write_bytes(backup)
     with pytest.raises(LedgerConflict, match="older copy"):
-        move_home(tmp_path, DEPLOYMENT, url)
+        home.move_to(url)
+
+
+def test_nobody_takes_a_mark_away_without_the_key(source, url):
+    """A ledger that was moved is not brought back to life by whoever can write to its database."""
+    move(source, url).close()
+    source.close()
+    with sqlite3.connect(source.location) as database:
+        database.execute("UPDATE state SET moved_to = NULL")
+    database.close()
+    with pytest.raises(LedgerDamaged):
+        SqliteLedger(source.location, deployment=DEPLOYMENT, key=KEY)

@@ -5,8 +5,10 @@ import traceback
 
 import psycopg
 import pytest
-
 from ledger_contract import DELICATE, asked_entry, entries_from, same_entry, same_state
+from racing import race
+from small_deployment import DEPLOYMENT, KEY, ask, check_history, digest_of, make_session
+
 from pacpredict.exceptions import (
     ForeignLedger,
     InvalidInput,
@@ -18,13 +20,11 @@ from pacpredict.exceptions import (
 from pacpredict.ledger.postgres import PostgresConnection, PostgresLedger, describe_url
 from pacpredict.ledger.schema import MIGRATIONS
 from pacpredict.mechanism.ledger import Answer, State
-from racing import race
-from small_deployment import DEPLOYMENT, ask, check_history, digest_of, make_session
 
 
 @pytest.fixture
 def ledger(url):
-    with PostgresLedger(url, deployment=DEPLOYMENT) as ledger:
+    with PostgresLedger(url, deployment=DEPLOYMENT, key=KEY) as ledger:
         yield ledger
 
 
@@ -46,22 +46,24 @@ def test_everything_survives_the_process(url):
     """Entries, state, answers and ids are read back from the database bit for bit."""
     entries = [*entries_from(1, 3), asked_entry(4)]
     state = State(4, 2, 4, DELICATE.copy(), 1 / 3, DEPLOYMENT, digest_of(1))
-    with PostgresLedger(url, deployment=DEPLOYMENT) as ledger:
+    with PostgresLedger(url, deployment=DEPLOYMENT, key=KEY) as ledger:
         ledger.commit([], State(0, 0, 0, DELICATE.copy(), deployment=DEPLOYMENT))
-        ledger.commit(entries, state, {"x": digest_of(9)})
-    with PostgresLedger(url, deployment=DEPLOYMENT, create=False) as ledger:
+        ledger.commit(entries, state)
+    with PostgresLedger(url, deployment=DEPLOYMENT, create=False, key=KEY) as ledger:
         loaded = ledger.load()
         assert same_state(loaded, state)
         assert (loaded.step, loaded.deployment, loaded.origin) == (1 / 3, DEPLOYMENT, digest_of(1))
         assert all(map(same_entry, list(ledger.entries()), entries))
-        assert ledger.recall([entries[3].digest]) == {entries[3].digest: Answer(4, 1)}
-        assert ledger.request("x") == digest_of(9)
+        assert ledger.recall([entries[3].digest]) == {
+            entries[3].digest: Answer(4, 1, entries[3].charged_steps)
+        }
+        assert ledger.request(entries[3].request) == entries[3].asked
 
 
 def test_hosts_share_one_history(url, served):
     """Sessions with connections of their own continue each other's history."""
     first = make_session(served)
-    with PostgresLedger(url, deployment=DEPLOYMENT) as other:
+    with PostgresLedger(url, deployment=DEPLOYMENT, key=KEY) as other:
         second = make_session(other)
         ((again,),) = second.serve([ask(2)])
         assert (again.sequence, again.charge) == (2, 0.0)
@@ -73,7 +75,7 @@ def test_hosts_share_one_history(url, served):
 
 def test_threads_share_a_ledger(url):
     """Threads on one ledger and on several: no gap, no query answered twice, exact spending."""
-    ledgers = [PostgresLedger(url, deployment=DEPLOYMENT) for _ in range(3)]
+    ledgers = [PostgresLedger(url, deployment=DEPLOYMENT, key=KEY) for _ in range(3)]
     sessions = [make_session(ledgers[i % 3]) for i in range(6)]
     answers = []
 
@@ -96,7 +98,7 @@ def test_threads_share_a_ledger(url):
 def test_a_ledger_is_created_once(url):
     """Of hosts that start at the same moment one creates the tables, and all use them."""
     opened = []
-    race(lambda _: opened.append(PostgresLedger(url, deployment=DEPLOYMENT)), 5)
+    race(lambda _: opened.append(PostgresLedger(url, deployment=DEPLOYMENT, key=KEY)), 5)
     assert len({ledger.id for ledger in opened}) == 1
     assert len(opened) == 5
     for ledger in opened:
@@ -112,14 +114,14 @@ class NewerLedger(PostgresLedger):
 def test_an_older_ledger_is_migrated_when_it_is_opened(url, served):
     """Whoever opens an older ledger brings it up to date, once, even if several do at the same time."""
     opened = []
-    race(lambda _: opened.append(NewerLedger(url, deployment=DEPLOYMENT)), 3)
+    race(lambda _: opened.append(NewerLedger(url, deployment=DEPLOYMENT, key=KEY)), 3)
     assert sql(url, "SELECT text FROM notes") == [("migrated",)]
     for ledger in opened:
         make_session(ledger).serve([ask(4)])
         ledger.close()
     assert len(opened) == 3
     with pytest.raises(LedgerError, match="newer"):
-        PostgresLedger(url, deployment=DEPLOYMENT)
+        PostgresLedger(url, deployment=DEPLOYMENT, key=KEY)
 
 
 # --- what is refused ---------------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ def test_an_older_ledger_is_migrated_when_it_is_opened(url, served):
 def test_a_missing_ledger_is_not_made_up(url):
     """Where a ledger must be, its absence is said and nothing is created."""
     with pytest.raises(LedgerUnavailable, match="there is no ledger"):
-        PostgresLedger(url, create=False)
+        PostgresLedger(url, create=False, key=KEY)
     assert sql(url, "SELECT to_regclass('state')") == [(None,)]
 
 
@@ -136,7 +138,7 @@ def test_a_missing_ledger_is_not_made_up(url):
 def test_ledgers_of_another_deployment_are_refused(url, served, mine):
     """A ledger is opened for the deployment that it was made for."""
     with pytest.raises(ForeignLedger, match=DEPLOYMENT):
-        PostgresLedger(url, deployment=mine)
+        PostgresLedger(url, deployment=mine, key=KEY)
 
 
 @pytest.mark.parametrize(
@@ -154,13 +156,15 @@ def test_damaged_ledgers_are_refused(url, served, damage):
     """What is no longer a ledger is not opened, and the error says to restore it."""
     sql(url, damage)
     with pytest.raises(LedgerDamaged, match=r"[Rr]estore"):
-        PostgresLedger(url, deployment=DEPLOYMENT)
+        PostgresLedger(url, deployment=DEPLOYMENT, key=KEY)
 
 
 def test_moved_ledgers_give_no_turns(url, served):
-    """A ledger that was continued elsewhere says where, also to who has it open."""
+    """A ledger that was continued elsewhere says where, also to whoever has it open."""
     session = make_session(served)
-    sql(url, "UPDATE state SET moved_to = 'elsewhere'")
+    with served.exclusively() as (writer, head):
+        served.write_head(writer, head._replace(moved_to="elsewhere"))
+        writer.commit()
     with pytest.raises(LedgerConflict, match="continued at elsewhere"):
         session.serve([ask(4)])
 
@@ -169,7 +173,7 @@ def test_moved_ledgers_give_no_turns(url, served):
 def test_nobody_answers(url):
     """A database that is not there is unavailable, and the password is in no text."""
     with pytest.raises(LedgerUnavailable) as refusal:
-        PostgresLedger(url, patience_s=1)
+        PostgresLedger(url, patience_s=1, key=KEY)
     assert "hush" not in "".join(traceback.format_exception(refusal.value))
 
 
@@ -177,7 +181,7 @@ def test_nobody_answers(url):
 def test_other_addresses_are_refused(url):
     """What is no address of a PostgreSQL database is said to be none."""
     with pytest.raises(InvalidInput, match="postgresql://"):
-        PostgresLedger(url)
+        PostgresLedger(url, key=KEY)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +207,7 @@ def test_databases_that_may_forget_are_refused(postgres, url, monkeypatch):
 
     monkeypatch.setattr(PostgresConnection, "run", forgetful)
     with pytest.raises(LedgerUnavailable, match="fsync"):
-        PostgresLedger(url)
+        PostgresLedger(url, key=KEY)
 
 
 def test_errors_do_not_quote_records(served):
@@ -234,7 +238,7 @@ def resumes(session, number):
 
 def test_a_lock_that_is_held_too_long(url, served):
     """A turn that another session does not end is given up, and the next one works when it has ended."""
-    with PostgresLedger(url, deployment=DEPLOYMENT, patience_s=0.1) as impatient:
+    with PostgresLedger(url, deployment=DEPLOYMENT, patience_s=0.1, key=KEY) as impatient:
         session = make_session(impatient)
         with served.turn():
             with pytest.raises(LedgerUnavailable, match="locked by another session"):
@@ -301,7 +305,7 @@ class LostOnTheWay(PostgresConnection):
 def test_a_connection_that_is_lost_during_a_commit(url, monkeypatch, breaks):
     """If the commit went through the answer is given; if not, nothing was released, and asking again works."""
     monkeypatch.setattr("pacpredict.ledger.postgres.PostgresConnection", LostOnTheWay)
-    with PostgresLedger(url, deployment=DEPLOYMENT) as ledger:
+    with PostgresLedger(url, deployment=DEPLOYMENT, key=KEY) as ledger:
         session = make_session(ledger)
         session.serve([ask(1)])
         LostOnTheWay.breaks = breaks
@@ -314,19 +318,6 @@ def test_a_connection_that_is_lost_during_a_commit(url, monkeypatch, breaks):
         ((release,),) = session.serve([ask(2)])
         assert (release.sequence, release.charge == 0) == (2, breaks == "after")
         check_history(ledger)
-
-
-def test_ids_that_are_lost_during_a_commit(url, monkeypatch):
-    """A commit that only notes an id leaves no chain value to ask for: it counts as lost."""
-    monkeypatch.setattr("pacpredict.ledger.postgres.PostgresConnection", LostOnTheWay)
-    with PostgresLedger(url, deployment=DEPLOYMENT) as ledger:
-        session = make_session(ledger)
-        session.serve([ask(1)])
-        LostOnTheWay.breaks = "before"
-        with pytest.raises(LedgerUnavailable, match="lost"):
-            session.serve([ask(1, id="x")])
-        ((release,),) = session.serve([ask(1, id="x")])
-        assert (release.sequence, ledger.request("x") is not None) == (1, True)
 
 
 def test_a_lost_commit_that_is_still_on_its_way(url, served):

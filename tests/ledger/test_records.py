@@ -1,18 +1,19 @@
 """The bytes of a record and the chain of hashes."""
 
-import hashlib
+import hmac
 import struct
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from ledger_contract import KINDS, asked_entry, same_entry
+
 from pacpredict.ledger.records import Record, first_link, from_row, next_link, to_row, to_rows
 from pacpredict.mechanism.ledger import Entry
 
 TIME = "2026-11-15T12:00:00.000000+00:00"
+KEY = b"key" * 11
 LINK = bytes(32)
 
 
@@ -31,25 +32,28 @@ def test_rows_come_back(kind):
 
 
 def test_the_chain_as_written():
-    """The chain is SHA-256 over the link before and the record's fields, each with its length: pinned by hand."""
+    """The chain is HMAC-SHA-256 over the link before and the record's fields, each with its length: pinned by hand."""
     votes, noisy = np.array([0, 1, -1], dtype=np.int16), np.array([0.5, -2.0])
-    entry = Entry(3, 1, 2, votes, noisy, b"d" * 32, None, "zoë")
+    entry = Entry(3, 1, 2, votes, noisy, b"d" * 32, "map", "zoe")
 
     def field(value):
         return b"\1" + struct.pack("<Q", len(value)) + value
 
-    expected = hashlib.sha256(
+    message = (
         LINK
         + struct.pack("<QQQ", 3, 1, 9)
         + field(struct.pack("<Q", 2))
         + field(b"d" * 32)
+        + field(b"map")
+        + field(b"zoe")
         + b"\0"
-        + field("zoë".encode())
+        + b"\0"
         + field(TIME.encode())
         + field(struct.pack("<3h", 0, 1, -1))
         + field(struct.pack("<2d", 0.5, -2.0))
-    ).digest()
-    assert next_link(LINK, Record(entry, 9, TIME, b"ignored")) == expected
+    )
+    expected = hmac.new(KEY, message, "sha256").digest()
+    assert next_link(KEY, LINK, Record(entry, 9, TIME, b"ignored")) == expected
 
 
 CHANGES = {
@@ -57,7 +61,9 @@ CHANGES = {
     "charge": record_of(asked_entry(4)._replace(charged_steps=0)),
     "label": record_of(asked_entry(4)._replace(label=2)),
     "digest": record_of(asked_entry(4)._replace(digest=None)),
-    "id": record_of(asked_entry(4)._replace(id="other")),
+    "request": record_of(asked_entry(4)._replace(request=None)),
+    "asked": record_of(asked_entry(4)._replace(asked=b"other")),
+    "kind": record_of(asked_entry(4)._replace(kind="map")),
     "client": record_of(asked_entry(4)._replace(client=None)),
     "votes": record_of(asked_entry(4)._replace(question=asked_entry(5).question)),
     "noisy": record_of(asked_entry(4)._replace(noisy=np.array([-0.0]))),
@@ -69,15 +75,16 @@ CHANGES = {
 @pytest.mark.parametrize("changed", CHANGES.values(), ids=CHANGES)
 def test_every_change_breaks_the_chain(changed):
     """No part of a record can be changed without its link changing, nor what came before it."""
-    original = next_link(LINK, record_of(asked_entry(4)))
-    assert next_link(LINK, changed) != original
-    assert next_link(b"\1" + LINK[1:], record_of(asked_entry(4))) != original
+    original = next_link(KEY, LINK, record_of(asked_entry(4)))
+    assert next_link(KEY, LINK, changed) != original
+    assert next_link(KEY, b"\1" + LINK[1:], record_of(asked_entry(4))) != original
 
 
 def test_positive_and_negative_zero_differ():
     """The chain is over bits: a release of -0.0 is not one of 0.0."""
     links = {
-        next_link(LINK, record_of(Entry(1, 1, 0, np.zeros(2, np.int16), np.array([z])))) for z in (0.0, -0.0)
+        next_link(KEY, LINK, record_of(Entry(1, 1, 0, np.zeros(2, np.int16), np.array([z]))))
+        for z in (0.0, -0.0)
     }
     assert len(links) == 2
 
@@ -85,24 +92,23 @@ def test_positive_and_negative_zero_differ():
 @given(texts=st.lists(st.one_of(st.none(), st.text(max_size=3)), min_size=4, max_size=4))
 def test_fields_do_not_run_into_each_other(texts):
     """Two texts that say the same when written one after the other are still two."""
-    one = next_link(LINK, record_of(Entry(1, 0, 0, id=texts[0], client=texts[1])))
-    other = next_link(LINK, record_of(Entry(1, 0, 0, id=texts[2], client=texts[3])))
+    one = next_link(KEY, LINK, record_of(Entry(1, 0, 0, kind=texts[0], client=texts[1])))
+    other = next_link(KEY, LINK, record_of(Entry(1, 0, 0, kind=texts[2], client=texts[3])))
     assert (one == other) is (texts[:2] == texts[2:])
 
 
 def test_a_chain_belongs_to_a_ledger():
     """Histories of different ledgers or deployments share no link."""
-    assert (
-        len({first_link("a", None), first_link("b", None), first_link("a", "b"), first_link("ab", None)}) == 4
-    )
+    names = [("a", None), ("b", None), ("a", "b"), ("ab", None)]
+    assert len({first_link(key, *name) for key in (KEY, b"other") for name in names}) == 8
 
 
 def test_rows_are_chained_in_order():
     """Each row carries the link after it, and what was spent by then."""
-    link = first_link("a", None)
+    link = first_link(KEY, "a", None)
     for row, entry in zip(
-        to_rows([asked_entry(i) for i in (1, 2, 3)], 5, TIME, link), (1, 2, 3), strict=True
+        to_rows(KEY, [asked_entry(i) for i in (1, 2, 3)], 5, TIME, link), (1, 2, 3), strict=True
     ):
         record = from_row(row)
-        link = next_link(link, record)
+        link = next_link(KEY, link, record)
         assert (record.entry.sequence, record.spent_steps, record.chain) == (entry, 5 + entry, link)

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-
 from ledger_contract import DELICATE, asked_entry, entries_from, same_entry, same_state, state_at
+from small_deployment import DEPLOYMENT, KEY, ask, check_history, digest_of, make_session
+
 from pacpredict.exceptions import (
     ForeignLedger,
     LedgerConflict,
@@ -21,7 +22,6 @@ from pacpredict.exceptions import (
 )
 from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.mechanism.ledger import Answer, State
-from small_deployment import DEPLOYMENT, ask, check_history, digest_of, make_session
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def ledger(path):
-    with SqliteLedger(path, deployment=DEPLOYMENT) as ledger:
+    with SqliteLedger(path, deployment=DEPLOYMENT, key=KEY) as ledger:
         yield ledger
 
 
@@ -57,16 +57,18 @@ def test_everything_survives_the_process(path):
     """Entries, state, answers and ids are read back from the file bit for bit."""
     entries = [*entries_from(1, 3), asked_entry(4)]
     state = State(4, 2, 4, DELICATE.copy(), 1 / 3, DEPLOYMENT, digest_of(1))
-    with SqliteLedger(path, deployment=DEPLOYMENT) as ledger:
+    with SqliteLedger(path, deployment=DEPLOYMENT, key=KEY) as ledger:
         ledger.commit([], State(0, 0, 0, DELICATE.copy(), deployment=DEPLOYMENT))
-        ledger.commit(entries, state, {"x": digest_of(9)})
-    with SqliteLedger(path, deployment=DEPLOYMENT, create=False) as ledger:
+        ledger.commit(entries, state)
+    with SqliteLedger(path, deployment=DEPLOYMENT, create=False, key=KEY) as ledger:
         loaded = ledger.load()
         assert same_state(loaded, state)
         assert (loaded.step, loaded.deployment, loaded.origin) == (1 / 3, DEPLOYMENT, digest_of(1))
         assert all(map(same_entry, list(ledger.entries()), entries))
-        assert ledger.recall([entries[3].digest]) == {entries[3].digest: Answer(4, 1)}
-        assert ledger.request("x") == digest_of(9)
+        assert ledger.recall([entries[3].digest]) == {
+            entries[3].digest: Answer(4, 1, entries[3].charged_steps)
+        }
+        assert ledger.request(entries[3].request) == entries[3].asked
 
 
 def test_records_say_when(served):
@@ -80,7 +82,7 @@ def test_records_say_when(served):
 def test_other_processes_see_a_commit_at_once(served, path):
     """A second ledger on the same file, as another process has it, continues the history, and so does the first."""
     first = make_session(served)
-    with SqliteLedger(path, deployment=DEPLOYMENT) as other:
+    with SqliteLedger(path, deployment=DEPLOYMENT, key=KEY) as other:
         second = make_session(other)
         ((again,),) = second.serve([ask(2)])
         assert (again.sequence, again.charge) == (2, 0.0)
@@ -117,7 +119,7 @@ def test_it_prints_where_it_is(served, path):
 def test_paths_may_contain_anything(tmp_path):
     """Characters that mean something in an address are part of the name."""
     path = tmp_path / "a ledger?mode=ro#100%.sqlite"
-    with SqliteLedger(path) as ledger:
+    with SqliteLedger(path, key=KEY) as ledger:
         ledger.commit([], state_at(0))
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
@@ -129,7 +131,7 @@ def test_paths_may_contain_anything(tmp_path):
 def test_ledgers_of_another_deployment_are_refused(served, path, mine):
     """A ledger is opened for the deployment that it was made for, and takes no state of another."""
     with pytest.raises(ForeignLedger, match=DEPLOYMENT):
-        SqliteLedger(path, deployment=mine)
+        SqliteLedger(path, deployment=mine, key=KEY)
     with pytest.raises(ForeignLedger):
         served.commit([], State(3, 0, served.load().spent_steps, DELICATE.copy(), deployment=mine))
 
@@ -137,16 +139,16 @@ def test_ledgers_of_another_deployment_are_refused(served, path, mine):
 def test_a_missing_ledger_is_not_made_up(path):
     """Where a ledger must be, its absence is said and nothing is created."""
     with pytest.raises(LedgerUnavailable, match="there is no ledger"):
-        SqliteLedger(path, create=False)
+        SqliteLedger(path, create=False, key=KEY)
     assert not path.exists()
 
 
 def test_no_place_for_a_ledger(tmp_path):
     """A directory that is not there is named, and so is one in the place of a ledger."""
     with pytest.raises(LedgerUnavailable, match="no ledger can be made"):
-        SqliteLedger(tmp_path / "nowhere" / "ledger.sqlite")
+        SqliteLedger(tmp_path / "nowhere" / "ledger.sqlite", key=KEY)
     with pytest.raises(LedgerUnavailable):
-        SqliteLedger(tmp_path)
+        SqliteLedger(tmp_path, key=KEY)
 
 
 def no_database(path):
@@ -213,7 +215,7 @@ def test_damaged_ledgers_are_refused(served, path, damage):
     served.close()
     damage(path)
     with pytest.raises(LedgerDamaged, match=r"[Rr]estore"):
-        SqliteLedger(path, deployment=DEPLOYMENT)
+        SqliteLedger(path, deployment=DEPLOYMENT, key=KEY)
 
 
 def test_damaged_numbers_are_named(served, path):
@@ -221,7 +223,7 @@ def test_damaged_numbers_are_named(served, path):
     served.close()
     sql(path, "UPDATE records SET noisy = x'00' WHERE sequence = 2")
     with (
-        SqliteLedger(path, deployment=DEPLOYMENT) as ledger,
+        SqliteLedger(path, deployment=DEPLOYMENT, key=KEY) as ledger,
         pytest.raises(LedgerDamaged, match="record 2"),
     ):
         list(ledger.entries())
@@ -232,13 +234,15 @@ def test_ledgers_of_the_future_are_refused(served, path):
     served.close()
     sql(path, "UPDATE schema_version SET version = 99")
     with pytest.raises(LedgerError, match="newer"):
-        SqliteLedger(path, deployment=DEPLOYMENT)
+        SqliteLedger(path, deployment=DEPLOYMENT, key=KEY)
 
 
 def test_moved_ledgers_give_no_turns(served, path):
-    """A ledger that was continued elsewhere says where, also to who has it open, and can still be read."""
+    """A ledger that was continued elsewhere says where, also to whoever has it open, and can still be read."""
     session = make_session(served)
-    sql(path, "UPDATE state SET moved_to = 'postgresql://db/ledger'")
+    with served.exclusively() as (writer, head):
+        served.write_head(writer, head._replace(moved_to="postgresql://db/ledger"))
+        writer.commit()
     with pytest.raises(LedgerConflict, match="continued at postgresql://db/ledger"):
         session.serve([ask(4)])
     assert len(list(served.records())) == 3
@@ -272,20 +276,20 @@ def test_an_older_copy_in_its_place(served, path, tmp_path):
     session = make_session(served)
     served.close()
     shutil.copy(path, tmp_path / "backup")
-    with SqliteLedger(path, deployment=DEPLOYMENT) as ledger:
+    with SqliteLedger(path, deployment=DEPLOYMENT, key=KEY) as ledger:
         session = make_session(ledger)
         session.serve([ask(4)])
         (tmp_path / "backup").replace(path)
         for beside in ("-wal", "-shm"):
             path.with_name(path.name + beside).unlink()
-        with pytest.raises(LedgerConflict, match="bring the latest one back"):
+        with pytest.raises(LedgerConflict, match="exchanged while it was in use"):
             session.serve([ask(5)])
 
 
 def test_another_ledger_in_its_place(served, path, tmp_path):
     """Another ledger of the same deployment is another history."""
     session = make_session(served)
-    with SqliteLedger(tmp_path / "other", deployment=DEPLOYMENT) as other:
+    with SqliteLedger(tmp_path / "other", deployment=DEPLOYMENT, key=KEY) as other:
         make_session(other).serve([ask(*range(10))])
     (tmp_path / "other").replace(path)
     for beside in ("-wal", "-shm"):
@@ -296,7 +300,7 @@ def test_another_ledger_in_its_place(served, path, tmp_path):
 
 def test_a_lock_that_is_held_too_long(served, path):
     """A turn that another process does not end is given up, and the next one works when it has ended."""
-    with SqliteLedger(path, deployment=DEPLOYMENT, patience_s=0.05) as impatient:
+    with SqliteLedger(path, deployment=DEPLOYMENT, patience_s=0.05, key=KEY) as impatient:
         session = make_session(impatient)
         with served.turn():
             with pytest.raises(LedgerUnavailable, match="locked by another process"):
@@ -337,11 +341,11 @@ def test_a_file_that_may_not_grow(path):
         from pacpredict.exceptions import LedgerUnavailable
         from pacpredict.ledger.sqlite import SqliteLedger
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        ledger = SqliteLedger({str(path)!r}, deployment=DEPLOYMENT)
+        ledger = SqliteLedger({str(path)!r}, deployment=DEPLOYMENT, key=KEY)
         session = make_session(ledger)
         session.serve([ask(1)])
         ledger.close()
-        ledger = SqliteLedger({str(path)!r}, deployment=DEPLOYMENT)
+        ledger = SqliteLedger({str(path)!r}, deployment=DEPLOYMENT, key=KEY)
         session = make_session(ledger)
         size = 40_000
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -373,7 +377,7 @@ def test_interrupted_commits_are_whole(path, point):
         if here == point and armed:
             raise KeyboardInterrupt(armed.pop())
 
-    with SqliteLedger(path, deployment=DEPLOYMENT, at=stop) as ledger:
+    with SqliteLedger(path, deployment=DEPLOYMENT, at=stop, key=KEY) as ledger:
         session = make_session(ledger)
         armed.append("now")
         with pytest.raises(KeyboardInterrupt):
@@ -405,7 +409,7 @@ def test_votes_of_any_byte_order_are_the_same_record(tmp_path):
     """What is stored and hashed does not depend on how the arrays lay in memory."""
     chains = []
     for order in "<>":
-        with SqliteLedger(tmp_path / ("little" if order == "<" else "big")) as ledger:
+        with SqliteLedger(tmp_path / ("little" if order == "<" else "big"), key=KEY) as ledger:
             entry = asked_entry(1)
             odd = entry._replace(
                 question=entry.question.astype(f"{order}i2"), noisy=entry.noisy.astype(f"{order}f8")

@@ -1,9 +1,11 @@
 """Verification finds every change of a ledger, and says where."""
 
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_deployment import CLASSES, DEPLOYMENT, KEY, MEMBERSHIP, SECRET, STEP, M, ask, make_session
 
 from pacpredict.core.belief import Belief
 from pacpredict.exceptions import LedgerConflict, LedgerDamaged
@@ -12,7 +14,7 @@ from pacpredict.ledger.records import Record, first_link, next_link
 from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.ledger.verify import verify
 from pacpredict.mechanism.budget import Budget
-from small_deployment import CLASSES, DEPLOYMENT, STEP, M, ask, make_session
+from pacpredict.mechanism.session import Session
 
 BUDGET = Budget(STEP, 100 * STEP)
 OTHER_PRIOR = Belief.from_probabilities([0.3] + [0.1] * 7)
@@ -26,7 +28,7 @@ def check(ledger, n_classes=CLASSES, budget=BUDGET, prior=None):
 def path(tmp_path):
     """A ledger with eight releases, of labels and of real outputs."""
     path = tmp_path / "ledger.sqlite"
-    with SqliteLedger(path, deployment=DEPLOYMENT) as ledger:
+    with SqliteLedger(path, deployment=DEPLOYMENT, key=KEY) as ledger:
         session = make_session(ledger, 100)
         session.serve([ask(1, 2, 3, id="x", client="c"), ask(4)])
         session.release(np.arange(2.0 * M).reshape(M, 2))
@@ -45,7 +47,7 @@ def change(path):
             for statement in statements:
                 connection.execute(*([statement] if isinstance(statement, str) else statement))
         connection.close()
-        opened.append(SqliteLedger(path, deployment=DEPLOYMENT))
+        opened.append(SqliteLedger(path, deployment=DEPLOYMENT, key=KEY))
         return opened[-1]
 
     yield meddle
@@ -65,9 +67,54 @@ def test_a_sound_ledger(change):
     assert found.chain == records[-1].chain.hex()
 
 
+def limited_ledger(path, budget, **options):
+    """A ledger of every kind of release: noise by two decoders, labels of a channel, vectors, and from the belief."""
+    rng = np.random.default_rng(0)
+    with SqliteLedger(path, deployment=DEPLOYMENT, key=KEY) as ledger:
+        for i, decode in enumerate(["sample", "argmax", "map", "sample"] * 3):
+            session = Session(
+                *(CLASSES, budget, M), membership=MEMBERSHIP, secret=SECRET, ledger=ledger,
+                deployment=DEPLOYMENT, decode=decode, generator=rng,
+            )  # fmt: skip
+            if i == 0:
+                session.release(rng.normal(size=(M, 1)))
+            session.serve([ask(*range(10 * i, 10 * i + 9))])
+    return SqliteLedger(path, deployment=DEPLOYMENT, key=KEY)
+
+
+@pytest.mark.parametrize("total", [40, 10_000])
+def test_every_kind_of_release_is_replayed(tmp_path, total):
+    """Noise, labels of a channel, vectors and answers from the belief, at the limit and past the total."""
+    budget = Budget(2.0**-14, total * 2.0**-14, when_exhausted="belief", exposure=1.0, exposure_delta=0.05)
+    with limited_ledger(tmp_path / "ledger", budget) as ledger:
+        kinds = {entry.kind for entry in ledger.entries()}
+        assert kinds >= {"agreed", "argmax", "map", "sample", "vector"}
+        assert ("belief" in kinds) == (total == 40)
+        found = verify(ledger, CLASSES, budget, Belief.uniform(M), MEMBERSHIP)
+        assert found.releases == len(list(ledger.entries()))
+        assert found.spent_nats <= budget.total
+        for other in (replace(budget, exposure=2.0), replace(budget, exposure=None)):
+            with pytest.raises(LedgerConflict, match="limit"):
+                verify(ledger, CLASSES, other, Belief.uniform(M), MEMBERSHIP)
+
+
+@pytest.mark.parametrize(
+    "change", ["room = room + 1e-9", "moved = 0", "room = NULL", "room = NULL, moved = NULL"]
+)
+def test_the_room_of_a_limit_is_under_the_mac(tmp_path, change):
+    """Whoever writes to the database cannot make room."""
+    budget = Budget(2.0**-14, 1.0, exposure=1.0, exposure_delta=0.05)
+    limited_ledger(tmp_path / "ledger", budget).close()
+    with sqlite3.connect(tmp_path / "ledger") as connection:
+        connection.execute(f"UPDATE state SET {change}")
+    connection.close()
+    with pytest.raises(LedgerDamaged, match="changed"):
+        SqliteLedger(tmp_path / "ledger", deployment=DEPLOYMENT, key=KEY)
+
+
 def test_a_new_ledger(tmp_path):
     """A ledger without releases is sound, before and after its first session."""
-    with SqliteLedger(tmp_path / "new", deployment=DEPLOYMENT) as ledger:
+    with SqliteLedger(tmp_path / "new", deployment=DEPLOYMENT, key=KEY) as ledger:
         assert check(ledger).releases == 0
         make_session(ledger)
         assert check(ledger).releases == 0
@@ -75,7 +122,7 @@ def test_a_new_ledger(tmp_path):
 
 def test_a_ledger_in_a_database(url):
     """The same checks, of a ledger in PostgreSQL, while it is used."""
-    with PostgresLedger(url, deployment=DEPLOYMENT) as ledger:
+    with PostgresLedger(url, deployment=DEPLOYMENT, key=KEY) as ledger:
         session = make_session(ledger, 100)
         session.serve([ask(*range(20))])
         with ledger.turn():
@@ -90,18 +137,15 @@ CHANGES = {
     ),
     "charge": ("UPDATE records SET charged_steps = 0 WHERE sequence = 4", "broken at record 4"),
     "spending": ("UPDATE records SET spent_steps = 0 WHERE sequence = 4", "broken at record 4"),
-    "client": ("UPDATE records SET client = NULL WHERE sequence = 1", "broken at record 1"),
-    "time": ("UPDATE records SET time = '2020' WHERE sequence = 1", "broken at record 1"),
+    "client": ("UPDATE records SET client = NULL WHERE sequence = 2", "broken at record 2"),
+    "time": ("UPDATE records SET time = '2020' WHERE sequence = 2", "broken at record 2"),
     "votes": ("UPDATE records SET question = zeroblob(16) WHERE sequence = 2", "broken at record 2"),
     "noise": ("UPDATE records SET noisy = zeroblob(length(noisy)) WHERE sequence = 5", "broken at record 5"),
     "digest": ("UPDATE records SET digest = NULL WHERE sequence = 7", "broken at record 7"),
     "link": ("UPDATE records SET chain = zeroblob(32) WHERE sequence = 6", "broken at record 6"),
-    "gap": ("DELETE FROM records WHERE sequence IN (3, 4)", "record 5 follows record 2"),
-    "missing start": ("DELETE FROM records WHERE sequence = 1", "record 2 follows record 0"),
+    "request": ("UPDATE records SET request = NULL WHERE sequence = 2", "broken at record 2"),
+    "kind": ("UPDATE records SET kind = 'map' WHERE sequence = 2", "broken at record 2"),
     "question without release": ("UPDATE records SET noisy = NULL WHERE sequence = 2", "broken at record 2"),
-    "counters": ("UPDATE state SET contested = 4", "4 and 5"),
-    "counted spending": ("UPDATE state SET spent_steps = 1", "5 charged steps"),
-    "belief": ("UPDATE state SET log_belief = zeroblob(64)", "the belief"),
 }
 
 
@@ -116,29 +160,51 @@ def test_changes_are_found(change, statement, text):
 def test_the_last_bit_of_the_belief_counts(change):
     """A belief that differs by one bit is not the one that the records imply."""
     ledger = change()
-    belief = bytearray(ledger.load().log_belief.tobytes())
+    with ledger.exclusively() as (writer, head):
+        bits = bytearray(head.state.log_belief.tobytes())
+        bits[0] ^= 1
+        state = replace(head.state, log_belief=np.frombuffer(bytes(bits)))
+        ledger.write_head(writer, head._replace(state=state))
+        writer.commit()
     ledger.close()
-    belief[0] ^= 1
     with pytest.raises(LedgerDamaged, match="the belief"):
-        check(change(("UPDATE state SET log_belief = ?", (bytes(belief),))))
+        check(change())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"), [("contested", 4, "4 and 5"), ("spent_steps", 1, "5 charged")]
+)
+def test_counters_are_recounted(change, name, value, text):
+    """What the state counts is what the records make, even where somebody has the key."""
+    ledger = change()
+    with ledger.exclusively() as (writer, head):
+        ledger.write_head(writer, head._replace(state=replace(head.state, **{name: value})))
+        writer.commit()
+    ledger.close()
+    with pytest.raises(LedgerDamaged, match=text):
+        check(change())
 
 
 def forge(ledger, number, spent_from=None, **changes):
-    """Change a record and chain all anew, as somebody would who knows how; returns the statements."""
-    link, statements = first_link(ledger.id, ledger.deployment), []
-    for record in ledger.records():
-        entry = record.entry._replace(**changes) if record.entry.sequence == number else record.entry
-        spent = 0 if spent_from == entry.sequence else record.spent_steps
-        link = next_link(link, Record(entry, spent, record.time, b""))
-        noisy = None if entry.noisy is None else entry.noisy.tobytes()
-        values = (entry.label, entry.charged_steps, spent, noisy, link, entry.sequence)
-        columns = "label = ?, charged_steps = ?, spent_steps = ?, noisy = ?, chain = ?"
-        statements.append((f"UPDATE records SET {columns} WHERE sequence = ?", values))
-    return [*statements, ("UPDATE state SET chain = ?", (link,))]
+    """Change a record and chain all anew, as somebody would who knows how and has the key."""
+    link = first_link(ledger.key, ledger.id, ledger.deployment)
+    columns = "label = ?, charged_steps = ?, spent_steps = ?, noisy = ?, chain = ?"
+    records = list(ledger.records())
+    with ledger.exclusively() as (writer, head):
+        for record in records:
+            entry = record.entry._replace(**changes) if record.entry.sequence == number else record.entry
+            spent = 0 if spent_from == entry.sequence else record.spent_steps
+            link = next_link(ledger.key, link, Record(entry, spent, record.time, b""))
+            noisy = None if entry.noisy is None else entry.noisy.tobytes()
+            values = (entry.label, entry.charged_steps, spent, noisy, link, entry.sequence)
+            writer.run(f"UPDATE records SET {columns} WHERE sequence = ?", values)
+        ledger.write_head(writer, head._replace(chain=link))
+        writer.commit()
+    ledger.close()
 
 
 FORGERIES = {
-    "another label": ({"label": 9}, "entry 2 is damaged: its label"),
+    "another label": ({"label": 9}, "entry 2 is damaged: its label is one that nobody voted for"),
     "another release": ({"noisy": np.full(3, 1e9)}, "(entry 2 is damaged|the belief)"),
     "another size": ({"noisy": np.zeros(17)}, "entry 2 is damaged"),
     "no release": ({"noisy": None}, "record 2 has a question without a release"),
@@ -150,28 +216,25 @@ FORGERIES = {
 
 @pytest.mark.parametrize(("changes", "text"), FORGERIES.values(), ids=FORGERIES)
 def test_forgeries_are_found(change, changes, text):
-    """Even with a chain that was made anew, a record must fit its question, the spending and the belief."""
-    ledger = change()
-    statements = forge(ledger, 2, **changes)
-    ledger.close()
+    """Even with a chain made anew with the key, a record must fit its question, the spending and the belief."""
+    forge(change(), 2, **changes)
     with pytest.raises(LedgerDamaged, match=text):
-        check(change(*statements))
+        check(change())
 
 
-def test_a_forgery_is_seen_by_who_knows_the_chain(change):
+def test_a_forgery_is_seen_by_whoever_knows_the_chain(change):
     """What cannot be recomputed, a label that all models agreed on, is protected by the chain that was noted."""
     ledger = change()
     before = check(ledger).chain
     agreed = list(ledger.entries())[2]
     assert agreed.question is None
-    statements = forge(ledger, 3, label=(agreed.label + 1) % CLASSES)
-    ledger.close()
-    assert check(change(*statements)).chain != before
+    forge(ledger, 3, label=(agreed.label + 1) % CLASSES)
+    assert check(change()).chain != before
 
 
 def test_more_than_the_total(change):
     """Spending beyond the total is said, even if every record is sound."""
-    with pytest.raises(LedgerDamaged, match="nats are spent"):
+    with pytest.raises(LedgerDamaged, match=r"0\.0195312 nats are spent, of 0\.015625"):
         check(change(), budget=Budget(STEP, 4 * STEP))
 
 

@@ -1,196 +1,207 @@
-"""The artifact remembers its ledger."""
+"""The file that remembers: what it keeps, what damages it, and that an answer it cannot note does not leave."""
 
 import json
-import logging
-import shutil
-from functools import partial
+import os
+import threading
 
 import pytest
+from small_deployment import KEY, ask, found_home, make_session, serve_at
 
-from pacpredict.ensemble.artifact import files
-from pacpredict.ensemble.artifact.artifact import WITNESS
-from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
+from pacpredict import files
+from pacpredict.exceptions import LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.ledger import witness
-from pacpredict.ledger.sqlite import SqliteLedger
-from pacpredict.ledger.witness import Witness, open_witnessed
-from small_deployment import DEPLOYMENT, ask, check_history, make_session
+from pacpredict.ledger.witness import FileWitness, Sighting
+
+SEEN = Sighting("ledger", "sqlite", "/here", "file 7", 0, "00" * 32)
 
 
-def connect(path, create):
-    return SqliteLedger(path, deployment=DEPLOYMENT, create=create)
+def seen_at(sequence, chain=b"\1"):
+    return SEEN._replace(sequence=sequence, chain=chain.hex() * 32)
 
 
-def open_it(directory, name="ledger.sqlite"):
-    return open_witnessed(directory, partial(connect, directory / name))
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "witness.jsonl"
 
 
-def serve(directory, *numbers, name="ledger.sqlite"):
-    with open_it(directory, name) as ledger:
-        make_session(ledger).serve([ask(*numbers)])
+@pytest.fixture
+def noted(path):
+    """A witness that has seen the beginning."""
+    file = FileWitness(path, KEY)
+    file.replace(SEEN)
+    yield file
+    file.close()
 
 
-def copy(directory, name="copy"):
-    shutil.copy(directory / "ledger.sqlite", directory / name)
+def test_it_remembers_the_farthest(noted, path):
+    """Whoever opens it later reads what was noted last; nothing goes backwards."""
+    for number in (1, 2, 5, 9):
+        assert noted.advance(seen_at(number)) == seen_at(number)
+        assert FileWitness(path, KEY).read() == seen_at(number)
+    assert noted.advance(seen_at(7)) == seen_at(9)
+    assert noted.advance(seen_at(9, b"\2")) == seen_at(9)
+    assert noted.read() == seen_at(9)
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_an_artifact_is_served_again(tmp_path):
-    """What was begun in one process is continued in the next; the file says how far the ledger came."""
-    serve(tmp_path, 1, 2)
-    serve(tmp_path, 3)
-    seen = Witness(tmp_path).read()
-    with open_it(tmp_path) as ledger:
-        records = check_history(ledger.ledger)
-        assert (seen.ledger, seen.kind, seen.location) == (ledger.ledger.id, "sqlite", ledger.ledger.location)
-    assert (seen.sequence, seen.chain) == (3, records[-1].chain.hex())
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["ledger.sqlite", WITNESS]
-    assert (tmp_path / WITNESS).stat().st_mode & 0o777 == 0o600
+def test_there_is_none(path):
+    """A missing file is told apart from one that has seen nothing, and is not made by noting."""
+    assert FileWitness(path, KEY).read() is None
+    with pytest.raises(LedgerUnavailable, match="missing"):
+        FileWitness(path, KEY).advance(SEEN)
+    assert not path.exists()
 
 
-def test_a_missing_ledger_is_not_begun_anew(tmp_path):
-    """An artifact that was served before is not served with an empty history."""
-    serve(tmp_path, 1, 2)
-    (tmp_path / "ledger.sqlite").unlink()
-    with pytest.raises(LedgerUnavailable, match=r"there is no ledger.*was served with.*2 releases"):
-        open_it(tmp_path)
-    assert not (tmp_path / "ledger.sqlite").exists()
+def test_a_write_that_was_cut_off(noted, path):
+    """Half of a new line leaves the one before; the next note goes over the damaged one."""
+    noted.advance(seen_at(1))
+    noted.advance(seen_at(2))
+    line = noted._line(seen_at(3))
+    older = 0 if b'"sequence": 1' in path.read_bytes()[:4096] else 4096
+    with path.open("r+b") as file:
+        file.seek(older)
+        file.write(line[:77])
+    assert FileWitness(path, KEY).read() == seen_at(2)
+    assert FileWitness(path, KEY).advance(seen_at(3)) == seen_at(3)
+    assert FileWitness(path, KEY).read() == seen_at(3)
 
 
-def test_an_older_copy_is_refused(tmp_path):
-    """A backup that has forgotten releases is not continued; the latest is."""
-    serve(tmp_path, 1, 2)
-    copy(tmp_path)
-    serve(tmp_path, 3)
-    with pytest.raises(LedgerConflict, match="older copy"):
-        open_it(tmp_path, "copy")
-    serve(tmp_path, 4)
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff", b"null", b" " * 8192])
+def test_damage_is_said(noted, path, content):
+    """What cannot be read is not taken for a deployment that was never served."""
+    path.write_bytes(content)
+    with pytest.raises(LedgerDamaged, match=path.name):
+        FileWitness(path, KEY).read()
 
 
-def test_a_copy_that_went_its_own_way_is_refused(tmp_path):
-    """A copy that has as many releases, but others, is another history."""
-    serve(tmp_path, 1, 2)
-    copy(tmp_path)
-    serve(tmp_path, 3)
-    with connect(tmp_path / "copy", create=False) as other:
-        make_session(other).serve([ask(4, 5)])
-    with pytest.raises(LedgerConflict, match="another history"):
-        open_it(tmp_path, "copy")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("sequence", 3), ("chain", "11" * 32), ("ledger", "other"), ("place", ""), ("anchor", "x")],
+)
+def test_nobody_writes_it_without_the_key(noted, path, name, value):
+    """A line that was changed by hand, or made with another key, does not count."""
+    noted.advance(seen_at(5))
+    values = json.loads(path.read_bytes()[4096:]) | {name: value}
+    path.write_bytes(json.dumps(values).encode().ljust(4095) + b"\n")
+    with pytest.raises(LedgerDamaged):
+        FileWitness(path, KEY).read()
+    noted.close()
+    FileWitness(path, b"another key").replace(seen_at(1))
+    with pytest.raises(LedgerDamaged):
+        FileWitness(path, KEY).read()
 
 
-def test_another_ledger_is_refused(tmp_path):
-    """A ledger of the same deployment that was begun elsewhere is not this artifact's."""
-    serve(tmp_path, 1, 2)
-    with connect(tmp_path / "other", create=True) as other:
-        make_session(other).serve([ask(1, 2, 3)])
-    with pytest.raises(ForeignLedger, match="is another"):
-        open_it(tmp_path, "other")
+def test_processes_and_threads_share_it(noted, path):
+    """Witnesses of several processes note in any order; the farthest stands."""
+    files_open = [FileWitness(path, KEY) for _ in range(4)]
+
+    def note(i):
+        for number in range(i, 200, 4):
+            assert files_open[i].advance(seen_at(number)).sequence >= number
+
+    threads = [threading.Thread(target=note, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert noted.read().sequence == 199
+    for file in files_open:
+        file.close()
 
 
-def test_another_deployment_is_refused(tmp_path):
-    """The artifact's identity is checked by the ledger itself."""
-    serve(tmp_path, 1)
-    with pytest.raises(ForeignLedger, match=DEPLOYMENT):
-        open_witnessed(tmp_path, lambda create: SqliteLedger(tmp_path / "ledger.sqlite", deployment="other"))
+def remove(path):
+    path.unlink()
 
 
-def test_an_artifact_may_be_moved(tmp_path):
-    """The place of a ledger does not matter, only what it holds."""
-    (tmp_path / "here").mkdir()
-    serve(tmp_path / "here", 1, 2)
-    (tmp_path / "here").rename(tmp_path / "there")
-    serve(tmp_path / "there", 3)
-    assert "there" in Witness(tmp_path / "there").read().location
+def exchange(path):
+    path.rename(path.with_name("old"))
+    path.write_bytes(path.with_name("old").read_bytes())
 
 
-def test_refusing_changes_nothing(tmp_path):
-    """A refused ledger does not become the one that was seen."""
-    serve(tmp_path, 1, 2)
-    seen = (tmp_path / WITNESS).read_bytes()
-    with connect(tmp_path / "other", create=True) as other:
-        make_session(other).serve([ask(1, 2, 3)])
-    with pytest.raises(ForeignLedger):
-        open_it(tmp_path, "other")
-    assert (tmp_path / WITNESS).read_bytes() == seen
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff", b"null"])
-def test_a_damaged_witness_is_refused(tmp_path, content):
-    """What cannot be read is not taken for an artifact that was never served."""
-    serve(tmp_path, 1)
-    (tmp_path / WITNESS).write_bytes(content)
-    with pytest.raises(LedgerDamaged, match=WITNESS):
-        open_it(tmp_path)
-
-
-@pytest.mark.parametrize(("name", "value"), [("sequence", "many"), ("chain", "no hex"), ("ledger", None)])
-def test_damaged_fields_are_refused(tmp_path, name, value):
-    """Each field is checked: none is taken as it comes."""
-    serve(tmp_path, 1)
-    found = json.loads((tmp_path / WITNESS).read_text()) | {name: value}
-    (tmp_path / WITNESS).write_text(json.dumps(found))
-    with pytest.raises((LedgerDamaged, ForeignLedger)):
-        open_it(tmp_path)
-
-
-def test_it_keeps_up_while_serving(tmp_path, monkeypatch):
-    """In between it is written after commits, and not after each: a process that is killed has been seen lately."""
-    writes = []
-    monkeypatch.setattr(
-        witness, "write_whole", lambda path, content, _mode: writes.append(json.loads(content)["sequence"])
-    )
-    monkeypatch.setattr(witness, "_INTERVAL_S", 0.05)
-    with open_it(tmp_path) as ledger:
+@pytest.mark.parametrize("meddle", [remove, exchange])
+def test_a_witness_that_was_taken_away(tmp_path, meddle):
+    """A running session notices that its witness is gone or another one, and answers nothing new."""
+    home = found_home(tmp_path)
+    with home.open() as ledger:
         session = make_session(ledger)
-        number = 0
-        while len(writes) < 4:
-            number += 1
-            session.serve([ask(number)])
-    assert writes[0] == 0
-    assert writes == sorted(writes)
-    assert len(writes) < number
-    assert writes[-1] == number
+        session.serve([ask(1)])
+        meddle(home.witness)
+        with pytest.raises(LedgerConflict, match="removed or replaced"):
+            session.serve([ask(2)])
+        assert ledger.load().sequence == 1
 
 
-def test_it_is_never_ahead_of_the_ledger(tmp_path, monkeypatch):
-    """It is written after the commit; and two processes do not write it backwards."""
-    monkeypatch.setattr(witness, "_INTERVAL_S", 0.0)
-    with open_it(tmp_path) as first, open_it(tmp_path) as second:
-        make_session(first).serve([ask(1)])
-        assert Witness(tmp_path).read().sequence == 1
-        behind = first.ledger
-        make_session(second).serve([ask(2)])
-        monkeypatch.setattr(behind, "head", lambda: second.ledger.head()._replace(sequence=1))
-        Witness(tmp_path).write(behind)
-        assert Witness(tmp_path).read().sequence == 2
-
-
-def test_a_witness_that_cannot_be_written(tmp_path, monkeypatch, caplog):
-    """Nothing is served that could not be remembered; once served, an answer on record is still given."""
-    serve(tmp_path, 1)
-
-    def full(path, content, _mode):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(witness, "_INTERVAL_S", 0.0)
-    with open_it(tmp_path) as ledger:
+def test_no_answer_leaves_that_cannot_be_noted(tmp_path, monkeypatch):
+    """If the witness cannot be synced the client gets nothing; the answer is on record for when it can be."""
+    home = found_home(tmp_path)
+    with home.open() as ledger:
         session = make_session(ledger)
-        monkeypatch.setattr(witness, "write_whole", full)
-        with caplog.at_level(logging.WARNING):
-            ((release,),) = session.serve([ask(2)])
-        assert release.sequence == 2
-        assert "No space left" in caplog.text
-    with pytest.raises(LedgerUnavailable, match="No space left"):
-        open_it(tmp_path)
+        session.serve([ask(1)])
+        with monkeypatch.context() as patch:
+            patch.setattr(witness.os, "fdatasync", lambda _: (_ for _ in ()).throw(OSError(28, "full")))
+            with pytest.raises(LedgerUnavailable, match="no answer leaves"):
+                session.serve([ask(2)])
+            with pytest.raises(LedgerUnavailable, match="full"):
+                session.check_ledger()
+        session.check_ledger()
+        ((release,),) = session.serve([ask(2)])
+        assert (release.sequence, release.charge) == (2, 0.0)
+
+
+def test_exhausted_file_descriptors_do_not_silence_it(tmp_path):
+    """It needs no new descriptor: whoever takes all of them cannot freeze what it knows while answers go on."""
+    home = found_home(tmp_path)
+    with home.open() as ledger:
+        session = make_session(ledger)
+        session.serve([ask(1)])
+        taken = []
+        try:
+            while True:
+                taken.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            pass
+        try:
+            session.serve([ask(2, 3)])
+        finally:
+            for handle in taken:
+                os.close(handle)
+    assert FileWitness(home.witness, KEY).read().sequence == 3
+
+
+def test_it_is_noted_before_the_answer_leaves(tmp_path):
+    """After every answer the witness is where the ledger is: there is no moment in which a copy could be put back."""
+    home = found_home(tmp_path)
+    with home.open() as ledger:
+        session = make_session(ledger)
+        for number in range(1, 20):
+            ((release,),) = session.serve([ask(number)])
+            assert FileWitness(home.witness, KEY).read().link == ledger.ledger.seen
+            assert release.sequence == number
+
+
+def test_repeated_answers_do_not_write(tmp_path):
+    """An answer that was noted is given again while nothing can be written at all."""
+    home = found_home(tmp_path)
+    (first,) = serve_at(home, 1)
+    with home.open() as ledger:
+        session = make_session(ledger)
+        asked = ask(1)
+        known = session.recall(asked.digests)
+        ledger.ledger._connections.turn = None
+        ledger._witnesses[0].advance = None
+        ((again,),) = session.serve([type(asked)(asked.digests, asked.ballots, asked.rows, known)])
+    assert again[:2] == first[:2]
 
 
 def test_files_are_replaced_whole(tmp_path, monkeypatch):
     """A write that fails leaves the old content and no draft; drafts of killed processes are removed."""
-    path = tmp_path / WITNESS
+    path = tmp_path / "file"
     files.write_whole(path, b"old")
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "fsync", lambda handle: (_ for _ in ()).throw(OSError("broken")))
         with pytest.raises(OSError, match="broken"):
             files.write_whole(path, b"new")
     assert path.read_bytes() == b"old"
-    (tmp_path / f"{WITNESS}.0123.new").touch()
+    (tmp_path / "file.0123.new").touch()
     files.remove_drafts(path)
-    assert [file.name for file in tmp_path.iterdir()] == [WITNESS]
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]

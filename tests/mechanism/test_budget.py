@@ -27,7 +27,9 @@ batches = st.lists(st.booleans(), min_size=1, max_size=8)
 @st.composite
 def budgets(draw):
     step = draw(steps)
-    return Budget(step, draw(st.floats(step, step * 1e15)), **{key: draw(s) for key, s in choices.items()})
+    return Budget(
+        step, draw(st.floats(step, min(step * 1e15, 9e8))), **{key: draw(s) for key, s in choices.items()}
+    )
 
 
 def charge_or_none(budget, contested, spent):
@@ -68,8 +70,8 @@ def test_total_steps_is_exact(budget):
         (2.0**-32, 1e6 * 2.0**-32, 1_000_000),
         (1.0, 1.0, 1),
         (1.0, math.nextafter(2.0, 0), 1),
-        (2.0**-996, 2.0**332, 2**1328),
-        (2.0**-996, math.nextafter(2.0**60, 0), 2**1056 - 2**1003),
+        (2.0**-996, 2.0**-934, 2**62),
+        (2.0**-996, math.nextafter(2.0**-934, 0), 2**62 - 2**9),
     ],
 )
 def test_total_steps_of_awkward_numbers(step, total, expected):
@@ -155,10 +157,10 @@ def test_charging_and_exhaustion(charging, when_exhausted, spent, contested, exp
 @pytest.mark.parametrize(
     ("spent", "contested", "needed", "left", "advice"),
     [
-        (2, [1, 1, 1], 0.75, 0.5, "fewer rows"),
+        (2, [1, 1, 1], 0.75, 0.5, "The first 2 of 3 rows fit"),
         (4, [1], 0.25, 0.0, "halted"),
-        (4, [0], 0.0, 0.0, "halted"),
-        (3, [1, 0], 0.25, 0.25, "fewer rows"),
+        (4, [0], 0.25, 0.0, "halted"),  # as if it were contested
+        (3, [1, 0], 0.25, 0.25, "The first 1 of 2 rows fit"),
     ],
 )
 def test_refusal_says_what_was_needed_and_left(spent, contested, needed, left, advice):
@@ -166,6 +168,32 @@ def test_refusal_says_what_was_needed_and_left(spent, contested, needed, left, a
     with pytest.raises(BudgetExhausted, match=advice) as refusal:
         Budget(0.25, 1.0).charge(contested, spent)
     assert (refusal.value.needed_nats, refusal.value.left_nats) == (needed, left)
+
+
+def refusal_of(budget, contested, spent):
+    """Return all that a refusal says."""
+    with pytest.raises(BudgetExhausted) as refusal:
+        budget.charge(contested, spent)
+    return str(refusal.value), vars(refusal.value)
+
+
+@settings(deadline=None, max_examples=200)
+@given(step=steps, n=st.integers(1, 12), charging=choices["charging"], contested=batches)
+def test_a_halted_budget_does_not_tell_where_models_differ(step, n, charging, contested):
+    """Once all is spent, a refusal depends on the number of rows and on nothing that models say about them."""
+    budget = Budget(step, step * n, charging=charging)
+    spent = budget.total_steps
+    assert refusal_of(budget, contested, spent) == refusal_of(budget, [True] * len(contested), spent)
+    assert budget.charge_first(contested, spent) == []
+
+
+def test_a_budget_for_agreement_tells_where_models_differ():
+    """With "unanimous" that is what was chosen: what is refused is contested, and the price counts those rows."""
+    budget = Budget(0.25, 1.0, when_exhausted="unanimous")
+    assert budget.charge([False, False], 4) == [0, 0]
+    assert budget.charge_first([False, True, False], 4) == [0]
+    assert refusal_of(budget, [False, True, True], 4)[1]["needed_nats"] == 0.5
+    assert refusal_of(budget, [False, True, False], 4)[1]["needed_nats"] == 0.25
 
 
 def test_charging_leaves_its_argument_alone():
@@ -185,6 +213,9 @@ def test_bad_amounts_are_refused(field, bad):
 
 def test_total_below_one_step_is_refused():
     """A budget that allows no contested query at all is a mistake."""
+    with pytest.raises(InvalidBudget, match=r"more than 2\^62 releases"):
+        Budget(2.0**-70, 1.0)
+    assert Budget(2.0**-62, 1.0).total_steps == 2**62
     with pytest.raises(InvalidBudget, match="smaller than one step"):
         Budget(1.0, math.nextafter(1.0, 0))
 

@@ -19,7 +19,7 @@ P_VALUE = 1e-6
 
 @pytest.fixture(scope="module")
 def normals():
-    return SystemEntropy().standard_normal(N)
+    return SystemEntropy().normals(N)
 
 
 def test_they_are_standard_normal(normals):
@@ -48,7 +48,7 @@ def test_they_are_independent(normals, lag):
 def test_each_comes_from_64_bits(monkeypatch, bits):
     """One bit is the sign and 63 are the tail probability, up to the extremes, which stay finite."""
     monkeypatch.setattr(entropy.os, "urandom", lambda n: bits.to_bytes(8, sys.byteorder) * (n // 8))
-    normal = SystemEntropy().standard_normal(1)[0]
+    normal = SystemEntropy().normals(1)[0]
     tail = ((bits >> 1) + 0.5) / 2**64
     assert special.ndtr(-abs(normal)) == pytest.approx(tail, rel=1e-12)
     assert normal == 0 or (normal > 0) == (bits % 2 == 1)
@@ -59,7 +59,7 @@ def test_sizes(size):
     """Any number of them can be asked for, whatever is left of the last block."""
     source = SystemEntropy()
     for _ in range(3):
-        drawn = source.standard_normal(size)
+        drawn = source.normals(size)
         assert drawn.shape == (size,)
         assert np.isfinite(drawn).all()
 
@@ -68,7 +68,7 @@ def test_none_is_used_twice():
     """Draws of all sizes, from several instances, never repeat a number."""
     sources = [SystemEntropy() for _ in range(3)]
     sizes = [1, 0, 3, 1020, 7, 2000, 1, 500]
-    drawn = np.concatenate([source.standard_normal(size) for size in sizes for source in sources])
+    drawn = np.concatenate([source.normals(size) for size in sizes for source in sources])
     assert np.unique(drawn).size == drawn.size == 3 * sum(sizes)
 
 
@@ -78,9 +78,9 @@ import numpy as np
 from pacpredict.mechanism.entropy import SystemEntropy
 
 source = SystemEntropy()
-source.standard_normal(1)
+source.normals(1)
 child = os.fork()
-drawn = source.standard_normal(500)
+drawn = source.normals(500)
 np.save(sys.argv[1] if child else sys.argv[2], drawn)
 if child:
     assert os.waitpid(child, 0)[1] == 0

@@ -4,11 +4,11 @@ import threading
 
 import numpy as np
 import pytest
-
 from ledger_contract import LedgerContract, label_entry, state_at
+from racing import race
+
 from pacpredict.exceptions import LedgerConflict
 from pacpredict.mechanism.ledger import MemoryLedger, check_continues
-from racing import race
 
 
 class TestMemoryLedger(LedgerContract):
@@ -21,7 +21,9 @@ def test_records_do_not_print_what_they_hold():
     """The question, the noisy vector and the belief are not in a record's text."""
     entry, state = label_entry(1), state_at(1)
     assert repr(entry) == "Entry(sequence=1, charged_steps=1, label=1)"
-    assert repr(state) == "State(sequence=1, contested=0, spent_steps=1, step=None, deployment=None)"
+    assert (
+        repr(state) == "State(sequence=1, contested=0, spent_steps=1, step=None, deployment=None, total=None)"
+    )
 
 
 def test_the_belief_of_a_state_is_frozen():

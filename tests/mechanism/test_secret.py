@@ -1,6 +1,8 @@
 """The secret does not get out by accident, and follows its prior."""
 
 import copy
+import hashlib
+import hmac
 import json
 import operator
 import pickle
@@ -37,6 +39,9 @@ ATTEMPTS = {
 }
 
 
+SALT = bytes(range(32))
+
+
 class Scripted:
     """A generator whose uniform number is known in advance."""
 
@@ -56,12 +61,27 @@ def test_texts_hide_it(show):
     assert str(INDEX) not in show(Secret(INDEX, N_MODELS))
 
 
+@pytest.mark.parametrize("show", [repr, str, ascii, lambda s: f"{[s]}"])
+def test_texts_hide_the_salt(show):
+    """Neither the salt nor anything made of it is in a text."""
+    assert show(Secret(1, 2, SALT)) == show(Secret(1, 2)) == show(Secret(0, 2, bytes(32)))
+
+
 @pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS)
 def test_operations_fail_without_telling(attempt):
     """What could carry it elsewhere raises, and the error does not name it."""
     with pytest.raises((TypeError, IndexError)) as refusal:
         attempt(Secret(INDEX, N_MODELS))
     assert str(INDEX) not in f"{refusal.value!r} {refusal.value}"
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS)
+def test_operations_fail_without_telling_the_salt(attempt):
+    """Whoever knew the salt could try all models against the commitment."""
+    with pytest.raises((TypeError, IndexError)) as refusal:
+        attempt(Secret(1, 2, SALT))
+    told = f"{refusal.value!r} {refusal.value}"
+    assert all(form not in told for form in (SALT.hex(), str(SALT)))
 
 
 @pytest.mark.parametrize("index", [INDEX, -INDEX])
@@ -75,6 +95,58 @@ def test_index_out_of_range_is_not_told(index):
 def test_reveal():
     """The mechanism can read it."""
     assert Secret(INDEX, N_MODELS).reveal() == INDEX
+
+
+def test_the_salt_comes_back():
+    """An artifact stores it, and the same secret is made from it again."""
+    assert Secret(1, 2, SALT).reveal_salt() == SALT
+    assert Secret(1, 2, bytearray(SALT)).reveal_salt() == SALT
+
+
+@pytest.mark.parametrize("salt", [b"\xab", SALT[:-1]])
+def test_a_salt_that_could_be_guessed_is_refused(salt):
+    """Less than 256 bits are no salt, and the error does not repeat them."""
+    with pytest.raises(InvalidInput, match="at least 32 bytes") as refusal:
+        Secret(1, 2, salt)
+    assert salt.hex() not in str(refusal.value)
+
+
+def everything_of(secret):
+    return [secret.commitment(), secret.key("ledger"), secret.key("anchor")]
+
+
+def test_a_commitment_is_known_again():
+    """The same index and salt give the same commitment and keys, in any process and version."""
+    assert everything_of(Secret(1, 2, SALT)) == everything_of(Secret(1, 2, SALT))
+    mac = hmac.new(SALT, b"commitment" + bytes([1] + [0] * 7), hashlib.sha256)
+    assert Secret(1, 2, SALT).commitment() == mac.digest()
+    assert Secret(1, 2, SALT).key("ledger") == hmac.new(SALT, b"key ledger", hashlib.sha256).digest()
+
+
+def test_a_commitment_binds_the_index():
+    """No two models of one salt have the same commitment, so a history knows its own."""
+    assert len({Secret(i, N_MODELS, SALT).commitment() for i in range(1000)}) == 1000
+
+
+def test_a_commitment_tells_nothing_without_the_salt():
+    """Two secrets of the same index have nothing in common: each has fresh bits of the operating system."""
+    one, other = Secret(1, 2), Secret(1, 2)
+    assert one.reveal_salt() != other.reveal_salt()
+    assert not set(everything_of(one)) & set(everything_of(other))
+    assert all(len(part) == 32 for part in everything_of(one))
+
+
+def test_keys_tell_nothing_about_the_index():
+    """A key is of the salt alone: whoever holds one to check a ledger cannot try the models against it."""
+    assert everything_of(Secret(0, 2, SALT))[1:] == everything_of(Secret(1, 2, SALT))[1:]
+
+
+def test_a_generator_does_not_decide_about_the_salt():
+    """A repeatable experiment repeats the index; what protects it is not to be repeated."""
+    belief = Belief.uniform(2)
+    one, other = (Secret.draw(belief, np.random.default_rng(7)) for _ in range(2))
+    assert one.reveal() == other.reveal()
+    assert one.commitment() != other.commitment()
 
 
 def test_it_has_no_room_for_attributes():

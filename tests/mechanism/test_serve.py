@@ -1,149 +1,111 @@
-"""Requests of several clients in one turn: repeated queries, ids, budgets that end in the middle."""
+"""Requests of several clients in one turn: one batch, budgets that end in the middle, commits that fail."""
 
-import hashlib
-
-import numpy as np
 import pytest
+from asking import STEP, Query, agreed, ask, ask_unvoted, contested, digest_of, free, kinds, make_serving
+from broken_ledger import BrokenLedger
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from ledger_contract import same_entry, same_state
+from small_session import CLASSES, CONTESTED, SECRET, M, random_votes
+
 from pacpredict.core.belief import Belief
-from pacpredict.exceptions import (
-    BudgetExhausted,
-    IdConflict,
-    InvalidInput,
-    InvalidVotes,
-    LedgerError,
-    PacPredictError,
-)
+from pacpredict.exceptions import BudgetExhausted, IdConflict, InvalidVotes, LedgerError
 from pacpredict.mechanism.budget import Budget
-from pacpredict.mechanism.ledger import NO_REQUESTS, MemoryLedger
+from pacpredict.mechanism.ledger import MemoryLedger
+from pacpredict.mechanism.question import Request, request_key
 from pacpredict.mechanism.replay import replay
-from pacpredict.mechanism.request import Question, Release, Request
-from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
-from voting import random_votes
-
-M, CLASSES = 8, 4
-SECRET = Secret(3, M)
-STEP = 0.25
-CONTESTED = np.array([0, 1, 1, 2, 1, 1, 1, 3])
-AGREED = np.array([2] * M)
-
-
-def digest(name):
-    return hashlib.sha256(str(name).encode()).digest()
-
-
-def contested(name):
-    return Question(digest(name), CONTESTED)
-
-
-def agreed(name):
-    return Question(digest(name), AGREED)
-
-
-def ask(*questions, **options):
-    return Request(questions, **options)
-
-
-def make(steps=1000, seed=0, ledger=None, **options):
-    ledger = MemoryLedger() if ledger is None else ledger
-    budget = Budget(STEP, steps * STEP, **options)
-    generator = np.random.default_rng(seed)
-    return Session(CLASSES, budget, M, secret=SECRET, ledger=ledger, generator=generator), ledger
-
-
-def kinds(results):
-    """What became of each request: how many answers, or which error."""
-    return [type(each) if isinstance(each, PacPredictError) else len(each) for each in results]
 
 
 def test_a_group_is_answered_as_one_batch():
     """Requests that share a commit get the answers, noise and belief of the same queries asked in a row."""
-    votes = random_votes(np.random.default_rng(1), 12, M, CLASSES, 0.3)
-    whole, expected = make()
+    votes = random_votes(1, 12, dissent=0.3)
+    whole, expected = make_serving()
     releases = whole.answer_all(votes)
-    session, ledger = make()
-    questions = [Question(digest(i), row) for i, row in enumerate(votes)]
-    results = session.serve([ask(*questions[:5]), ask(questions[5], client="c"), ask(*questions[6:], id="x")])
+    session, ledger = make_serving()
+    queries = [Query(digest_of(i), row) for i, row in enumerate(votes)]
+    last = ask(*queries[6:], id="x")
+    results = session.serve([ask(*queries[:5]), ask(queries[5], client="c"), last])
     assert [release for each in results for release in each] == releases
     assert same_state(session.snapshot(), whole.snapshot())
-    tags = [*[(None, None)] * 5, (None, "c"), *[("x", None)] * 6]
-    for entry, other, question, tag in zip(
-        ledger.entries(), expected.entries(), questions, tags, strict=True
-    ):
-        assert same_entry(entry, other._replace(digest=question.digest, id=tag[0], client=tag[1]))
+    tags = [*[(None, None, None)] * 5, ("c", None, None), *[(None, request_key(None, "x"), last.asked)] * 6]
+    for entry, other, query, tag in zip(ledger.entries(), expected.entries(), queries, tags, strict=True):
+        client, request, asked = tag
+        assert same_entry(
+            entry, other._replace(digest=query.digest, client=client, request=request, asked=asked)
+        )
 
 
-def test_repeated_queries_are_free():
-    """Within a request, within a group, later and by another session, a query has one answer and one charge."""
-    session, ledger = make()
-    first, second = session.serve([ask(contested("a"), contested("b"), contested("a")), ask(contested("b"))])
-    assert [r.charge for r in first] == [STEP, STEP, 0.0]
-    assert first[2] == first[0]._replace(charge=0.0)
-    assert second == [first[1]._replace(charge=0.0)]
-    other, _ = make(seed=1, ledger=ledger)
-    (again,) = other.serve([ask(contested("b"), contested("a"))])
-    assert again == [first[1]._replace(charge=0.0), first[0]._replace(charge=0.0)]
-    assert ledger.load().sequence == ledger.load().spent_steps == 2
-
-
-def test_repeated_queries_outlive_the_budget():
-    """What was answered once is answered when nothing is left, beside other queries that are refused."""
-    session, _ = make(steps=1)
-    (first,) = session.serve([ask(contested("a"))])
-    results = session.serve([ask(contested("a")), ask(contested("b")), ask(contested("a"), contested("b"))])
-    assert kinds(results) == [1, BudgetExhausted, BudgetExhausted]
-    assert results[0] == [first[0]._replace(charge=0.0)]
-
-
-def test_votes_of_a_repeated_query_do_not_matter():
-    """They may be left out, or be anything that votes can be: the ledger has the answer."""
-    session, ledger = make()
-    (first,) = session.serve([ask(contested("a"))])
-    results = session.serve([ask(Question(digest("a"), None)), ask(Question(digest("a"), AGREED))])
-    assert results == [[first[0]._replace(charge=0.0)]] * 2
-    assert ledger.load().sequence == 1
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    picks=st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1), max_size=4),
+)
+def test_each_question_is_answered_with_its_own_votes(seed, sizes, picks):
+    """However requests refer to shared ballots, each question has the votes of its row, in the order of asking."""
+    whole, expected = make_serving()
+    session, ledger = make_serving()
+    ballots = [session.ballots(random_votes(seed + i, size, 0.5)) for i, size in enumerate(sizes)]
+    requests, votes = [], []
+    for pick in picks:
+        mine = ballots[pick[0][0] % len(ballots)]
+        rows = [row % len(mine) for _, row in pick]
+        requests.append(Request([None] * len(rows), mine, rows))
+        votes += [mine.votes[row] for row in rows]
+    answered = [release for each in session.serve(requests) for release in each]
+    assert answered == (whole.answer_all(votes) if votes else [])
+    assert all(map(same_entry, ledger.entries(), expected.entries()))
+    assert same_state(session.snapshot(), whole.snapshot())
 
 
 def test_questions_without_a_digest_are_always_new():
     """They are answered each time, and each time charged."""
-    session, _ = make()
-    results = session.serve([ask(Question(None, CONTESTED), Question(None, CONTESTED))] * 2)
+    session, _ = make_serving()
+    unnamed = Query(None, CONTESTED)
+    results = session.serve([ask(unnamed, unnamed)] * 2)
     assert [r.sequence for each in results for r in each] == [1, 2, 3, 4]
     assert session.snapshot().spent_steps == 4
 
 
 def test_a_refused_request_does_not_disturb_the_others():
-    """Between answered requests stand an exhausted one, an invalid one and one with a used id."""
-    session, ledger = make(steps=4)
+    """Between answered requests stand an exhausted one, one that lacks its votes and one with a used id."""
+    session, ledger = make_serving(steps=4)
     results = session.serve(
         [
             ask(contested(0), contested(1), id="x"),
             ask(*map(contested, range(2, 6))),
-            ask(Question(digest(7), CONTESTED[:-1])),
+            ask_unvoted(7),
             ask(contested(8), id="x"),
             ask(contested(2), contested(3), agreed(4)),
         ]
     )
     assert kinds(results) == [2, BudgetExhausted, InvalidVotes, IdConflict, BudgetExhausted]
     assert kinds(session.serve([ask(contested(2), contested(3))])) == [2]
-    assert [entry.digest for entry in ledger.entries()] == [digest(i) for i in range(4)]
+    assert [entry.digest for entry in ledger.entries()] == [digest_of(i) for i in range(4)]
+
+
+def test_a_query_that_nobody_voted_on_changes_nothing():
+    """It is refused, also beside one that could be answered; nothing is drawn, charged or recorded."""
+    session, ledger = make_serving()
+    bits = session._entropy.generator.bit_generator.state
+    mixed = Request([digest_of(1), digest_of(2)], session.ballots(CONTESTED), [0, -1])
+    assert kinds(session.serve([ask_unvoted(1), mixed])) == [InvalidVotes, InvalidVotes]
+    assert ledger.load().sequence == 0
+    assert session._entropy.generator.bit_generator.state == bits
 
 
 def test_later_requests_get_what_refused_ones_left():
     """A request that asks for too much does not use up the budget for a smaller one behind it."""
-    session, _ = make(steps=2)
+    session, _ = make_serving(steps=2)
     results = session.serve([ask(*map(contested, "abc")), ask(*map(contested, "ab")), ask(contested("a"))])
     assert kinds(results) == [BudgetExhausted, 2, 1]
     assert results[0].needed_nats == 3 * STEP
-    assert results[2] == [results[1][0]._replace(charge=0.0)]
+    assert results[2] == free(results[1][:1])
 
 
 @pytest.mark.parametrize(
-    ("questions", "answered"),
+    ("queries", "answered"),
     [
         ([contested(1), contested(2), contested(3), contested(4)], 2),
         ([contested(0), contested(1), contested(0), contested(2), contested(0), contested(3)], 5),
@@ -151,19 +113,19 @@ def test_later_requests_get_what_refused_ones_left():
         ([contested(1), contested(2), agreed(3)], 2),
     ],
 )
-def test_partial_requests_are_served_as_far_as_it_goes(questions, answered):
+def test_partial_requests_are_served_as_far_as_it_goes(queries, answered):
     """The first rows that fit are answered and charged, and nothing beyond them."""
-    session, _ = make(steps=3)
+    session, _ = make_serving(steps=3)
     session.serve([ask(contested(0))])
-    (result,) = session.serve([Request(questions, partial=True)])
+    (result,) = session.serve([ask(*queries, partial=True)])
     assert len(result) == answered
     assert session.snapshot().spent_steps == 3
-    assert session.snapshot().sequence == 1 + len({q.digest for q in questions[:answered]} - {digest(0)})
+    assert session.snapshot().sequence == 1 + len({q.digest for q in queries[:answered]} - {digest_of(0)})
 
 
 def test_partial_requests_of_which_nothing_fits_are_refused():
     """An empty answer would not say why."""
-    session, _ = make(steps=1)
+    session, _ = make_serving(steps=1)
     session.serve([ask(contested(0))])
     results = session.serve(
         [ask(contested(1), contested(0), partial=True), ask(contested(0), contested(1), partial=True)]
@@ -171,100 +133,44 @@ def test_partial_requests_of_which_nothing_fits_are_refused():
     assert kinds(results) == [BudgetExhausted, 1]
 
 
-def test_ids_belong_to_their_questions():
-    """The same id with the same questions gets the same answers; with others it is refused, for good."""
-    session, ledger = make()
-    (first,) = session.serve([ask(contested("a"), contested("b"), id="x")])
-    again = [r._replace(charge=0.0) for r in first]
-    for other in (session, make(seed=1, ledger=ledger)[0]):
-        results = other.serve(
-            [
-                ask(contested("a"), contested("b"), id="x"),
-                ask(contested("b"), contested("a"), id="x"),
-                ask(contested("a"), id="x"),
-                ask(contested("c"), id="x"),
-            ]
-        )
-        assert results[0] == again
-        assert kinds(results[1:]) == [IdConflict] * 3
-    assert ledger.load().sequence == 2
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_halted_session_does_not_tell_clients_where_models_differ(partial):
+    """After the end of the budget a refusal says the same whatever the models would say, in the same group too."""
+    told = []
+    for query in (contested, agreed):
+        session, _ = make_serving(steps=1)
+        results = session.serve([ask(contested("last")), ask(query("a"), query("b"), partial=partial)])
+        results += session.serve([ask(query("c"), agreed("d"), partial=partial)])
+        told.append([(str(refusal), vars(refusal)) for refusal in results[1:]])
+    assert told[0] == told[1]
 
 
-def test_ids_of_repeated_questions_are_remembered():
-    """A request that costs nothing still binds its id."""
-    session, ledger = make()
-    session.serve([ask(contested("a"))])
-    session.serve([ask(contested("a"), id="y")])
-    assert kinds(session.serve([ask(contested("b"), id="y")])) == [IdConflict]
-    assert ledger.load().sequence == 1
-
-
-def test_ids_of_refused_requests_are_free():
-    """What was not answered may be asked again, or otherwise, with the same id."""
-    session, _ = make(steps=1)
-    results = session.serve([ask(contested("a"), contested("b"), id="x"), ask(contested("a"), id="x")])
-    assert kinds(results) == [BudgetExhausted, 1]
-
-
-BAD_REQUESTS = {
-    "no questions": (ask(), InvalidInput),
-    "short digest": (ask(Question(b"short", CONTESTED)), InvalidInput),
-    "id without digest": (ask(Question(None, CONTESTED), id="x"), InvalidInput),
-    "empty id": (ask(contested(1), id=""), InvalidInput),
-    "id with NUL": (ask(contested(1), id="a\0b"), InvalidInput),
-    "id with half a character": (ask(contested(1), id="\ud800"), InvalidInput),
-    "long client": (ask(contested(1), client="x" * 1001), InvalidInput),
-    "id that is a number": (ask(contested(1), id=7), InvalidInput),
-    "no votes for a new query": (ask(Question(digest(1), None)), InvalidVotes),
-    "two queries in one question": (ask(Question(digest(1), np.stack([CONTESTED] * 2))), InvalidVotes),
-    "ragged votes": (ask(contested(1), Question(digest(2), CONTESTED[:3])), InvalidVotes),
-    "labels out of range": (ask(Question(digest(1), CONTESTED + 2)), InvalidVotes),
-}
-
-
-@pytest.mark.parametrize(("request_", "error"), BAD_REQUESTS.values(), ids=BAD_REQUESTS)
-def test_bad_requests_change_nothing(request_, error):
-    """Each is refused with its error; nothing is drawn, charged or recorded."""
-    session, ledger = make()
-    bits = session._normals.bit_generator.state
-    (refusal,) = session.serve([request_])
-    assert type(refusal) is error
-    assert ledger.load().sequence == 0
-    assert session._normals.bit_generator.state == bits
+def test_clients_are_told_where_models_differ_if_that_was_chosen():
+    """With `when_exhausted="unanimous"` agreement goes on being answered, and the rest is refused."""
+    session, _ = make_serving(steps=1, when_exhausted="unanimous")
+    results = session.serve([ask(contested("last")), ask(agreed("a")), ask(contested("b")), ask(agreed("c"))])
+    assert kinds(results) == [1, 1, BudgetExhausted, 1]
+    assert session.snapshot().spent_steps == 1
 
 
 def test_nobody_asks():
     """An empty group is answered with nothing."""
-    assert make()[0].serve([]) == []
+    assert make_serving()[0].serve([]) == []
 
 
-class Failing(MemoryLedger):
-    """A ledger whose next commit fails, before or after it was made."""
-
-    fails = None
-
-    def commit(self, entries, state, requests=NO_REQUESTS):
-        fails, self.fails = self.fails, None
-        if fails != "before":
-            super().commit(entries, state, requests)
-        if fails:
-            raise LedgerError("lost")
-
-
-@pytest.mark.parametrize("fails", ["before", "after"])
+@pytest.mark.parametrize("fails", ["before", "after", "confirm"])
 def test_asking_again_after_a_failed_commit(fails):
     """Whether or not the commit went through, asking again gives one answer, charged once."""
-    ledger = Failing()
-    session, _ = make(ledger=ledger)
+    ledger = BrokenLedger()
+    session, _ = make_serving(ledger=ledger)
     ledger.fails = fails
     wanted = [ask(contested("a"), contested("b"), id="x")]
-    with pytest.raises(LedgerError, match="lost"):
+    with pytest.raises(LedgerError, match=fails):
         session.serve(wanted)
+    ledger.fails = None
     (releases,) = session.serve(wanted)
-    assert [(r.sequence, r.charge) for r in releases] == [
-        (1, STEP * (fails == "before")),
-        (2, STEP * (fails == "before")),
-    ]
+    charge = STEP if fails == "before" else 0.0
+    assert [(r.sequence, r.charge) for r in releases] == [(1, charge), (2, charge)]
     assert ledger.load().sequence == ledger.load().spent_steps == 2
     assert same_state(replay(ledger.entries(), CLASSES, STEP, Belief.uniform(M)), session.snapshot())
 
@@ -295,11 +201,11 @@ def test_interrupted_turns_leave_nothing(point):
 )
 def test_any_grouping_gives_each_query_one_answer(groups, steps, charging):
     """Whatever is asked together, answers never change, spending is exact and within the total."""
-    session, ledger = make(steps, charging=charging)
+    session, ledger = make_serving(steps, charging=charging)
     answers = {}
     for group in groups:
         requests = [
-            Request([(agreed if name % 3 == 0 else contested)(name) for name in names], partial=partial)
+            ask(*((agreed if name % 3 == 0 else contested)(name) for name in names), partial=partial)
             for names, partial in group
         ]
         for (names, partial), result in zip(group, session.serve(requests), strict=True):
@@ -312,8 +218,3 @@ def test_any_grouping_gives_each_query_one_answer(groups, steps, charging):
     assert state.spent_steps == sum(entry.charged_steps for entry in ledger.entries()) <= steps
     assert sorted(sequence for sequence, _ in answers.values()) == list(range(1, state.sequence + 1))
     assert same_state(replay(ledger.entries(), CLASSES, STEP, Belief.uniform(M)), state)
-
-
-def test_releases_print_what_the_client_sees():
-    """A release is the number, the label and the charge."""
-    assert repr(Release(1, 2, 0.5)) == "Release(sequence=1, label=2, charge=0.5)"

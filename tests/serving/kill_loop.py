@@ -22,14 +22,18 @@ from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
-
 from kill_queries import N_COLUMNS, query
 from killing import killer
+
+from pacpredict.artifact.artifact import Artifact
 from pacpredict.curator import Curator
-from pacpredict.ensemble.artifact.artifact import Artifact
+from pacpredict.deployment import Deployment
 from pacpredict.mechanism.ledger import MemoryLedger
-from pacpredict.serving.app import Service, build_app
-from pacpredict.serving.run import warm_up
+from pacpredict.serving.access import Anybody
+from pacpredict.serving.app import build_app
+from pacpredict.serving.run import uvicorn_config, warm_up
+from pacpredict.serving.service import Service
+from pacpredict.serving.settings import Settings
 
 POINTS = (
     *("before-draw", "after-draw", "before-insert", "after-insert", "before-commit", "after-commit"),
@@ -41,9 +45,9 @@ N_QUERIES = 600
 
 def run_server(options, listening, point, times):
     at = killer(point, times)
-    curator = Curator.open(options.artifact, ledger=options.ledger, at=at)
-    app = build_app(Service(curator, "model", at=at))
-    uvicorn.Server(uvicorn.Config(app, http="httptools", log_level="critical")).run([listening])
+    curator = Deployment.open(options.artifact, ledger=options.ledger, at=at).curator
+    app = build_app(Service(curator, "model", at=at), Anybody())
+    uvicorn.Server(uvicorn_config(lambda: app, Settings(Path("model"), "model"))).run([listening])
 
 
 def fork_servers(options, listening, orders, pids):

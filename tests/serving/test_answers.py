@@ -7,14 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-
 from artifacts import fit_small
 from live_server import LiveServer, curator_of, plain_rows, tensors
-from pacpredict.curator import Curator
-from pacpredict.ensemble.artifact.artifact import LEDGER
+from records import mixed_table, quick_fit, recipe
+
+from pacpredict.artifact.artifact import LEDGER
+from pacpredict.deployment import Deployment
+from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.replay import replay
 from pacpredict.mechanism.session import Session
-from records import mixed_table, quick_fit, recipe
+from pacpredict.training.recipe import Recipe
 
 STEP = 2.0**-8
 
@@ -29,6 +31,14 @@ def contested(fitted):
     table = mixed_table(300, seed=5)
     votes = fitted.ensemble.votes(fitted.pool.schema.rows(table))
     return plain_rows(table[votes.min(axis=1) < votes.max(axis=1)])
+
+
+@pytest.fixture(scope="module")
+def unanimous(fitted):
+    """Queries on which all models agree."""
+    table = mixed_table(300, seed=5)
+    votes = fitted.ensemble.votes(fitted.pool.schema.rows(table))
+    return plain_rows(table[votes.min(axis=1) == votes.max(axis=1)])
 
 
 @pytest.fixture
@@ -55,7 +65,7 @@ def test_privacy(fresh_server, fitted, contested):
 def test_answers_are_the_curators(fresh_server, fitted, rows):
     """Over HTTP come the labels, numbers and charges of the ledger, and these only."""
     reply = invoke(fresh_server, rows).json()
-    entries = list(fresh_server.curator.ledger.entries())
+    entries = list(fresh_server.curator.session._ledger.entries())
     assert reply["predictions"] == fitted.pool.classes.labels([entry.label for entry in entries]).tolist()
     assert reply["parameters"]["sequence"] == [entry.sequence for entry in entries]
     steps = [entry.charged_steps for entry in entries]
@@ -91,6 +101,30 @@ def test_exhaustion(poor_server, contested):
     assert invoke(poor_server, contested[5:6]).json()["left_nats"] == 0.0
     assert invoke(poor_server, contested[:5]).json()["parameters"]["charge_nats"] == [0.0] * 5
     assert poor_server.http.get("/v2/health/ready").status_code == 200
+
+
+def test_after_exhaustion(poor_server, contested, unanimous):
+    """When nothing is left, the refusal of a row that models agree on is that of any other, byte by byte."""
+    invoke(poor_server, contested[:5])
+    for row in (contested[5], unanimous[0]):
+        reply = invoke(poor_server, [row])
+        assert (reply.status_code, reply.json()["left_nats"]) == (403, 0.0)
+        assert "needed_nats" not in reply.json()
+    asked = [[row] for row in (*contested[5:8], *unanimous[:3])]
+    asked += [contested[5:8], unanimous[:3], [contested[5], unanimous[0]]]
+    for partial in (False, True):
+        assert len({invoke(poor_server, rows, partial=partial).content for rows in asked}) == 1
+        parameters = {"partial": partial}
+        assert len({poor_server.infer(tensors(rows), parameters=parameters).content for rows in asked}) == 1
+
+
+def test_going_on_after_exhaustion(contested, unanimous):
+    """A deployment that says so goes on with what models agree on."""
+    how = Recipe(1, Budget(STEP, 5 * STEP, when_exhausted="unanimous"), n_models=4)
+    with LiveServer(curator_of(quick_fit(how=how))) as server:
+        invoke(server, contested[:5])
+        assert invoke(server, contested[5:6]).status_code == 403
+        assert invoke(server, unanimous[:2]).json()["parameters"]["charge_nats"] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("protocol", ["inference", "scoring"])
@@ -160,10 +194,10 @@ def test_groups_share_a_commit(fitted, contested):
     """Requests that wait while a commit is under way are answered by the next one together."""
     curator = curator_of(fitted)
     sizes = []
-    serve = curator.session.serve
-    curator.session.serve = lambda requests: (sizes.append(len(requests)), serve(requests))[1]
+    serve = curator.serve
+    curator.serve = lambda requests: (sizes.append(len(requests)), serve(requests))[1]
     with LiveServer(curator) as server, ThreadPoolExecutor(9) as pool:
-        with curator.ledger.turn():
+        with curator.session._ledger.turn():
             replies = [pool.submit(server.infer, tensors([row])) for row in contested[:9]]
             while server.n_waiting < 9:
                 time.sleep(0.01)
@@ -176,9 +210,9 @@ def test_groups_share_a_commit(fitted, contested):
 def test_restart(tmp_path, rows):
     """After a restart the server knows every query and id, goes on in the sequence, and the history replays."""
     home = fit_small(tmp_path / "mixed.pac", how=recipe(step=STEP)).path
-    with LiveServer(Curator.open(home)) as server:
+    with Deployment.open(home) as deployment, LiveServer(deployment.curator) as server:
         first = server.infer(tensors(rows), id="all").json()
-    with LiveServer(Curator.open(home)) as server:
+    with Deployment.open(home) as deployment, LiveServer(deployment.curator) as server:
         again = server.infer(tensors(rows), id="all").json()
         assert again["outputs"] == first["outputs"]
         assert again["parameters"]["sequence"] == first["parameters"]["sequence"]
@@ -186,18 +220,17 @@ def test_restart(tmp_path, rows):
         assert server.infer(tensors(rows[:1]), id="all").status_code == 409
         fresh = {**rows[0], "age": 99}
         assert server.infer(tensors([fresh])).json()["parameters"]["sequence"] == [len(rows) + 1]
-    curator = Curator.open(home)
-    session: Session = curator.session
-    replayed = replay(curator.ledger.entries(), session.n_classes, STEP, session.prior)
-    assert replayed.log_belief.tobytes() == session.snapshot().log_belief.tobytes()
-    curator.close()
+    with Deployment.open(home) as deployment:
+        session: Session = deployment.curator.session
+        replayed = replay(session._ledger.entries(), session.n_classes, STEP, session.prior)
+        assert replayed.log_belief.tobytes() == session.snapshot().log_belief.tobytes()
 
 
 def test_ledger_trouble(tmp_path, contested):
     """While the ledger is gone nothing is answered and the server is not ready; when it is back, service resumes."""
     home = fit_small(tmp_path / "mixed.pac", how=recipe(step=STEP)).path
     away = tmp_path / "away"
-    with LiveServer(Curator.open(home)) as server:
+    with Deployment.open(home) as deployment, LiveServer(deployment.curator) as server:
         assert invoke(server, contested[:1]).status_code == 200
         shutil.move(home / LEDGER, away)
         reply = invoke(server, contested[1:2])
@@ -209,6 +242,8 @@ def test_ledger_trouble(tmp_path, contested):
         live = server.http.get("/v2/health/live")
         assert (live.status_code, live.json()) == (200, {"live": True, "ready": False})
         assert server.http.get("/privacy").status_code == 503
+        assert server.http.post("/v2/repository/index").json()[0]["state"] == "UNAVAILABLE"
+        assert server.http.post("/v2/repository/index", json={"ready": True}).json() == []
         shutil.move(away, home / LEDGER)
         assert server.http.get("/v2/health/ready").json() == {"live": True, "ready": True}
         assert invoke(server, contested[1:2]).json()["parameters"]["sequence"] == [2]

@@ -9,9 +9,8 @@ import warnings
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from tritonclient.utils import InferenceServerException
-
 from live_server import DATATYPES, NAME
+from tritonclient.utils import InferenceServerException
 
 DTYPES = {"INT64": np.int64, "FP64": np.float64, "BYTES": np.object_, "BOOL": np.bool_}
 
@@ -55,6 +54,16 @@ def test_triton_looks_around(triton_client):
     assert not triton_client.is_model_ready("other")
     assert triton_client.get_server_metadata()["name"] == "pacpredict"
     assert triton_client.get_model_metadata(NAME)["outputs"][0]["name"] == "label"
+    about = {"name": NAME, "version": "1", "state": "READY", "reason": ""}
+    assert triton_client.get_model_repository_index() == [about]
+
+
+def test_models_are_listed(server):
+    """Whoever does not know the model's name can ask for it, by KServe's path and by Triton's."""
+    assert server.http.get("/v2/models").json() == {"models": [NAME]}
+    assert server.http.post("/v2/repository/index", json={"ready": True}).json()[0]["name"] == NAME
+    refused = server.http.post("/v2/repository/index", json={"ready": "yes"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid-request")
 
 
 @pytest.mark.parametrize("binary_out", [True, False, None], ids=["bytes out", "JSON out", "default out"])
@@ -83,10 +92,11 @@ def test_triton_sees_errors(server, triton_client, whole_rows):
 
 def test_triton_sends_an_id(server, triton_client, whole_rows):
     """The id of Triton's client is the id of the request."""
-    inputs = triton_inputs(whole_rows[:2], binary=True)
+    new = [{**row, "age": 91} for row in whole_rows[:3]]  # an id is noted with a new answer
+    inputs = triton_inputs(new[:2], binary=True)
     assert triton_client.infer(NAME, inputs, request_id="triton-1").get_response()["id"] == "triton-1"
     with pytest.raises(InferenceServerException) as caught:
-        triton_client.infer(NAME, triton_inputs(whole_rows[2:3], binary=True), request_id="triton-1")
+        triton_client.infer(NAME, triton_inputs(new[2:3], binary=True), request_id="triton-1")
     assert caught.value.status() == "409"
 
 

@@ -4,7 +4,6 @@ import http.client
 import json
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,13 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from artifacts import fit_noise
+from artifacts import copy_artifact, fit_noise
 from kill_queries import N_COLUMNS, query
-from pacpredict.ensemble.artifact.artifact import Artifact
-from pacpredict.ledger.home import open_ledger
 from postgres_server import PostgresServer
 from small_deployment import check_history
+
+from pacpredict.deployment import Deployment
 
 STEP = 2.0**-8
 N_CLIENTS, N_REQUESTS, N_QUERIES = 32, 25, 300
@@ -40,7 +38,7 @@ def fitted(tmp_path_factory):
 def served(artifact, *options):
     """Start the real command, and stop it by SIGTERM."""
     program, log = Path(sys.executable).with_name("pacpredict"), artifact.with_suffix(".log")
-    command = [program, "serve", artifact, "--port", "0", "--name", "model", *options]
+    command = [program, "serve", artifact, "--port", "0", "--name", "model", "--drain-seconds", "0", *options]
     with log.open("w") as stderr, subprocess.Popen(command, stderr=stderr) as process:
         try:
             deadline = time.monotonic() + 60
@@ -86,9 +84,9 @@ def check(artifact, port_of, steps, url=None):
     for number, label, sequence, charge in (answer for answers, _ in results for answer in answers):
         told[number].add((sequence, label))
         charged[sequence] += charge
-    opened = Artifact.open(artifact)
-    with open_ledger(opened.path, opened.identity, url) as ledger:
-        records = check_history(ledger.ledger, n_classes=3, step=STEP, n_models=8)
+    with Deployment.open(artifact, ledger=url) as deployment:
+        ledger = deployment._ledger.ledger
+        records = check_history(ledger, n_classes=3, step=STEP, n_models=8)
         spent = ledger.load().spent_steps
     # All releases of this run were told to somebody, and each was charged to exactly one request.
     assert {sequence: charge for sequence, charge in charged.items() if charge} == {
@@ -105,7 +103,7 @@ def check(artifact, port_of, steps, url=None):
 @pytest.mark.parametrize("steps", [ENOUGH, TOO_FEW])
 def test_one_process_over_sqlite(fitted, tmp_path, steps):
     """32 clients on one process; when the budget ends, exactly what fits is spent."""
-    artifact = shutil.copytree(fitted / f"{steps}.pac", tmp_path / "model.pac")
+    artifact = copy_artifact(fitted / f"{steps}.pac", tmp_path / "model.pac")
     refused = check(artifact, served(artifact), steps)
     assert (refused > 0) is (steps == TOO_FEW)
 
@@ -113,7 +111,7 @@ def test_one_process_over_sqlite(fitted, tmp_path, steps):
 @pytest.mark.parametrize("steps", [ENOUGH, TOO_FEW])
 def test_four_workers_over_postgresql(fitted, tmp_path, steps):
     """32 clients on four processes that share a database."""
-    artifact = shutil.copytree(fitted / f"{steps}.pac", tmp_path / "model.pac")
+    artifact = copy_artifact(fitted / f"{steps}.pac", tmp_path / "model.pac")
     server = PostgresServer()
     try:
         url = server.create_database("shared")

@@ -5,17 +5,17 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-
 from live_server import DATATYPES, LiveServer, curator_of, tensors
-from pacpredict.ensemble.pool import Pool
-from pacpredict.ensemble.tables.classes import Classes
-from pacpredict.ensemble.tables.column import Column
+from records import quick_fit
+
 from pacpredict.exceptions import InvalidQuery
 from pacpredict.serving.binary_tensors import BinaryPart, decode, encode, split_body
 from pacpredict.serving.labels import Labels, column_datatype
 from pacpredict.serving.tensors import DATATYPES as PROTOCOL
 from pacpredict.serving.tensors import read_head, read_json_values
-from records import quick_fit
+from pacpredict.tables.classes import Classes
+from pacpredict.tables.column import Column
+from pacpredict.training.pool import Pool
 
 
 def test_health(server):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -12,19 +11,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from artifacts import fit_noise
+from artifacts import copy_artifact, fit_noise
 from kill_queries import N_COLUMNS, query
-from pacpredict import Curator
-from pacpredict.ensemble.artifact.artifact import Artifact
-from pacpredict.ledger.home import open_ledger
 from postgres_server import PostgresServer
 from small_deployment import check_history
+
+from pacpredict.core.belief import Belief
+from pacpredict.deployment import Deployment
+from pacpredict.mechanism.limit import Limit
 
 LOOP = Path(__file__).with_name("kill_loop.py")
 KILLS = int(os.environ.get("PACPREDICT_KILLS", "300"))  # in all, shared among the tests below
 STEP = 2.0**-8
-PLENTY, LITTLE = 4096, 150  # steps
+PLENTY, LITTLE, SAMPLED = (
+    4096,
+    150,
+    149,
+)  # steps; the last with labels of a channel, within a limit, to no end
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +35,8 @@ def fitted(tmp_path_factory):
     home = tmp_path_factory.mktemp("fitted")
     for steps in (PLENTY, LITTLE):
         fit_noise(home / f"{steps}.pac", N_COLUMNS, STEP, steps)
+    limited = {"decode": "sample", "exposure": 1.0, "when_exhausted": "belief"}
+    fit_noise(home / f"{SAMPLED}.pac", N_COLUMNS, STEP, SAMPLED, **limited)
     return home
 
 
@@ -69,10 +74,12 @@ def kill(artifact, answers, *, kills, seed, ledger=()):
 
 def check(artifact, received, steps, url=None):
     """Check that every answer ever received is on record, the same for each query, and within the budget."""
-    opened = Artifact.open(artifact)
-    with open_ledger(opened.path, opened.identity, url) as ledger:
-        records = check_history(ledger.ledger, n_classes=3, step=STEP, n_models=8)
+    with Deployment.open(artifact, ledger=url) as deployment:
+        opened, ledger = deployment.artifact, deployment._ledger.ledger
+        limit = Limit.of(opened.recipe.budget, opened.space.membership(), Belief.uniform(8))
+        records = check_history(ledger, 3, STEP, 8, limit=limit, total_steps=steps)
         assert ledger.load().spent_steps <= steps
+        assert deployment.verify().releases == len(records)
     by_digest = {record.entry.digest: (record.entry.sequence, record.entry.label) for record in records}
     numbers = sorted(received)
     digests = opened.schema.digests(opened.schema.rows(np.array([query(number) for number in numbers])))
@@ -84,7 +91,7 @@ def check(artifact, received, steps, url=None):
 
 def test_killed_databases_give_no_free_answer(fitted, tmp_path):
     """Over PostgreSQL, while servers are killed, and now and then the database too."""
-    artifact = shutil.copytree(fitted / f"{PLENTY}.pac", tmp_path / "model.pac")
+    artifact = copy_artifact(fitted / f"{PLENTY}.pac", tmp_path / "model.pac")
     server, stop = PostgresServer(), threading.Event()
     url = server.create_database("kills")
 
@@ -96,9 +103,11 @@ def test_killed_databases_give_no_free_answer(fitted, tmp_path):
 
     killing = threading.Thread(target=kill_the_database)
     try:
-        Curator.open(artifact, ledger=url).close()  # moves the ledger there, since nothing was answered yet
+        Deployment.open(
+            artifact, ledger=url
+        ).close()  # moves the ledger there, since nothing was answered yet
         killing.start()
-        received = kill(artifact, tmp_path / "answers", kills=KILLS // 3, seed=1, ledger=("--ledger", url))
+        received = kill(artifact, tmp_path / "answers", kills=KILLS // 4, seed=1, ledger=("--ledger", url))
         stop.set()
         killing.join()
         assert check(artifact, received, PLENTY, url) >= len(received)
@@ -108,9 +117,9 @@ def test_killed_databases_give_no_free_answer(fitted, tmp_path):
         server.stop()
 
 
-@pytest.mark.parametrize("steps", [PLENTY, LITTLE])
+@pytest.mark.parametrize("steps", [PLENTY, LITTLE, SAMPLED])
 def test_killed_servers_give_no_free_answer(fitted, tmp_path, steps):
     """Over SQLite, killed at failpoints and at random moments, with plenty of budget and with too little."""
-    artifact = shutil.copytree(fitted / f"{steps}.pac", tmp_path / "model.pac")
-    received = kill(artifact, tmp_path / "answers", kills=KILLS // 3, seed=steps)
+    artifact = copy_artifact(fitted / f"{steps}.pac", tmp_path / "model.pac")
+    received = kill(artifact, tmp_path / "answers", kills=KILLS // 4, seed=steps)
     assert check(artifact, received, steps) >= len(received)

@@ -1,27 +1,15 @@
 """The program: started, stopped, and refused to start."""
 
-import shutil
 import signal
 import socket
-import subprocess
 import threading
+import time
 
 import httpx
 import pytest
+from live_server import ServerProcess, tensors
 
-from artifacts import fit_small
-from live_server import PROGRAM, ServerProcess, tensors
-from records import recipe
-
-
-@pytest.fixture(scope="module")
-def fitted_home(tmp_path_factory):
-    return fit_small(tmp_path_factory.mktemp("fitted") / "mixed.pac", how=recipe(step=2.0**-16)).path
-
-
-@pytest.fixture
-def home(fitted_home, tmp_path):
-    return shutil.copytree(fitted_home, tmp_path / "mixed.pac")
+from pacpredict.cli import main
 
 
 def infer(server, rows, name="mixed", **fields):
@@ -68,8 +56,11 @@ def test_stopping_finishes_what_was_begun(home, rows):
         asking = [threading.Thread(target=ask, args=[server.url]) for _ in range(4)]
         for thread in asking:
             thread.start()
+        deadline = time.monotonic() + 60
         while len(replies) < 10:
-            pass
+            assert any(thread.is_alive() for thread in asking)
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
         server.stop()
         for thread in asking:
             thread.join()
@@ -111,40 +102,51 @@ def test_name_of_the_model(home, rows):
         server.stop()
 
 
-def refusal(*arguments):
-    done = subprocess.run([PROGRAM, "serve", *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("pacpredict: error: ")
-    assert done.stderr.count("\n") == 1
-    return done.stderr
+@pytest.fixture
+def refusal(capsys):
+    """What the program says to arguments that it refuses, in one line."""
+
+    def say(*arguments):
+        assert main(["serve", *map(str, arguments)]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("pacpredict: error: ")
+        assert said.count("\n") == 1
+        return said
+
+    return say
 
 
-def test_no_artifact(tmp_path):
+def test_no_artifact(tmp_path, refusal):
     """A path that is no artifact is refused in one line."""
     assert "there is no artifact" in refusal(tmp_path / "none.pac")
 
 
-def test_workers_need_postgresql(home):
+def test_workers_need_postgresql(home, refusal):
     """Several processes on an embedded ledger are refused, with what to do."""
     assert "PostgreSQL" in refusal(home, "--workers", "2")
     assert "at least one" in refusal(home, "--workers", "0")
 
 
-def test_port_in_use(home):
+def test_port_in_use(home, refusal):
     """A port that somebody has is refused with words."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         assert "cannot listen" in refusal(home, "--port", str(other.getsockname()[1]))
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--port", "70000"], ["--host", "no such host"], ["--name", "a/b"], ["--name", ""]]
+    "arguments",
+    [
+        *(["--port", "70000"], ["--host", "no such host"], ["--name", "a/b"], ["--name", ""]),
+        *(["--max-rows", "0"], ["--max-connections", "-1"], ["--max-body-bytes", "1.5"]),
+        *(["--allow-host", "a:1"], ["--allow-origin", "example.org"]),
+    ],
 )
-def test_wrong_options(home, arguments):
+def test_wrong_options(home, refusal, arguments):
     """Options that cannot be are refused with words."""
     refusal(home, *arguments)
 
 
-def test_missing_ledger(home):
+def test_missing_ledger(home, refusal):
     """An artifact whose ledger is gone is not served."""
     (home / "ledger.sqlite").unlink()
     assert "no ledger" in refusal(home)

@@ -5,10 +5,10 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-
 from live_server import LiveServer, curator_of
-from pacpredict.ensemble.pool import Pool
 from records import quick_fit
+
+from pacpredict.training.pool import Pool
 
 
 def invoke(server, content=None, content_type="application/json", **body):
@@ -59,6 +59,7 @@ def test_ping(server):
 
 def test_params(server, rows):
     """An id and the wish for a part may come beside the rows."""
+    rows = [{**row, "age": 92} for row in rows[:2]]  # an id is noted with a new answer
     reply = invoke(server, instances=rows[:2], params={"id": "one", "partial": True}).json()
     assert reply["parameters"]["rows_asked"] == reply["parameters"]["rows_answered"] == 2
     assert invoke(server, instances=rows[:1], params={"id": "one"}).status_code == 409

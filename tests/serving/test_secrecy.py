@@ -5,10 +5,10 @@ import logging
 import re
 import statistics
 import time
+from itertools import product
 
 import numpy as np
 import pytest
-
 from live_server import LiveServer, curator_of, plain_rows, tensors
 from records import mixed_table, quick_fit, recipe
 
@@ -40,6 +40,8 @@ def requests_of(queries):
     walk += [("POST", scoring, {"instances": queries[:40]}), ("POST", scoring, {"instances": [3]})]
     walk += [("POST", scoring, {"instances": queries, "params": {"partial": True}})]
     walk += [("POST", scoring, {"instances": queries}), ("GET", "/privacy", None)]
+    pages = ("promise", "live", "form", "planner", "keys", "interface")
+    walk += [("GET", path, None) for path in ("/", *(f"/page/{name}" for name in pages), "/openapi.json")]
     return walk
 
 
@@ -66,10 +68,15 @@ def walk_through(fitted, queries, secret):
         for method, path, body in requests_of(queries):
             reply = server.http.request(method, path, json=body)
             headers = {name: value for name, value in reply.headers.items() if name != "date"}
-            said.append((reply.status_code, headers, reply.json() if reply.content.strip() else None))
+            said.append((reply.status_code, headers, content_of(reply)))
         for logger in loggers:
             logger.removeHandler(lines)
     return said, lines.said
+
+
+def content_of(reply):
+    is_json = reply.headers.get("content-type") == "application/json"
+    return reply.json() if is_json else reply.text
 
 
 def take_labels(content):
@@ -92,6 +99,21 @@ def test_only_releases_differ(fitted, queries):
     for said, log in others:
         assert json.dumps(said) == json.dumps(first_said)
         assert log[: len(first_said) - 1] == first_log[: len(first_said) - 1]
+
+
+def test_errors_quote_no_training_data(fitted, queries):
+    """Whatever is wrong with a value, the refusal names its column and no other value that the training data had."""
+    schema = fitted.pool.schema
+    known = {str(category) for column in schema.columns for category in column.categories}
+    assert {"clerk", "low"} <= known
+    with LiveServer(curator_of(fitted)) as server:
+        for name, value in product(queries[0], ["pirate", 99.5, None, [], "", True]):
+            for row in ({**queries[0], name: value}, {**queries[0], name: value, f"{name} 2": value}):
+                reply = server.http.post("/invocations", json={"dataframe_records": [row]})
+                if reply.status_code != 200:
+                    assert reply.status_code == 400
+                    assert not any(f"'{category}'" in reply.text for category in known)
+        assert "pirate" in server.infer(tensors([{**queries[0], "job": "pirate"}])).text
 
 
 def test_time_says_nothing_of_the_secret(fitted, queries):
@@ -123,5 +145,5 @@ def test_time_says_nothing_of_the_secret(fitted, queries):
 def test_nothing_shows_the_secret(fitted):
     """No repr of what a server is made of tells the secret's index."""
     curator = curator_of(fitted, secret=3)
-    for thing in (curator, curator.session, curator._secret):
+    for thing in (curator, curator.session, curator.session._secret):
         assert "3" not in re.sub(r"0x[0-9a-f]+", "", repr(thing))

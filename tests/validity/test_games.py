@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from voting import contested_votes
 
 from pacpredict import Belief, Budget, MemoryLedger, Session, simulate, success_bound
-from pacpredict.ensemble.subsets import balanced
-from voting import contested_votes
+from pacpredict.training.subsets import balanced
 
 pytestmark = pytest.mark.validity
 

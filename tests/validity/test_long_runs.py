@@ -4,10 +4,9 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from voting import contested_votes
 
 from pacpredict import Budget, Secret, Session, State, calibrate_votes
-from pacpredict.mechanism.ledger import NO_REQUESTS
-from voting import contested_votes
 
 pytestmark = pytest.mark.validity
 
@@ -24,8 +23,11 @@ class Forgetful:
     def load(self):
         return self.state
 
-    def commit(self, entries, state, requests=NO_REQUESTS):
+    def commit(self, entries, state):
         self.state, self.last = state, entries
+
+    def confirm(self, sequence):
+        """Nothing is kept."""
 
     def entries(self):
         return iter(self.last)

@@ -10,26 +10,41 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from pacpredict.cli import fit, ledger, plan, predict, serve, show
+from pacpredict.cli import compile as compiling
+from pacpredict.cli import completion, demo, evaluate, fit, keys, ledger, plan, predict, report, serve, show
 from pacpredict.cli.command import Command
 from pacpredict.exceptions import PacPredictError
 
 # A new command is a Command in a file of this folder and its name here.
 COMMANDS: tuple[Command, ...] = (
+    demo.DEMO,
+    evaluate.EVALUATE,
     fit.FIT,
     predict.PREDICT,
     serve.SERVE,
+    keys.MAKE,
+    keys.LIST,
+    keys.REVOKE,
     show.SHOW,
+    report.REPORT,
     fit.VERIFY,
     ledger.VERIFY,
     ledger.EXPORT,
     ledger.MOVE,
+    ledger.MOVED,
+    ledger.BACKUP,
+    ledger.RESTORE,
     plan.PLAN,
     plan.BOUNDS,
+    compiling.COMPILE,
+    completion.COMPLETION,
 )
 
 EXIT_FAILED = 1
-GROUPS = {"ledger": "verify, export or move the history of a deployment"}
+GROUPS = {
+    "keys": "make, list, revoke the keys of a server's clients",
+    "ledger": "verify, export, move, back up, restore the history",
+}
 
 EXIT_REFUSED = 2
 # What a shell reports of programs that these signals ended.
@@ -62,14 +77,19 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments.run(arguments)
     except PacPredictError as problem:
-        print(_error_line(str(problem)), file=sys.stderr)
+        _complain(str(problem))
         return EXIT_REFUSED
     except BrokenPipeError:
         raise
     except OSError as problem:  # a full disk, a folder that may not be written
-        print(_error_line(str(problem)), file=sys.stderr)
+        _complain(_plain(problem))
         return EXIT_FAILED
     return 0
+
+
+def _complain(message: str) -> None:
+    sys.stdout.flush()  # what was printed before comes first, also where both go into one file
+    print(_error_line(message), file=sys.stderr)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -115,6 +135,12 @@ class _Version(argparse.Action):
 
         print(f"pacpredict {version('pacpredict')}")
         parser.exit()
+
+
+def _plain(problem: OSError) -> str:
+    """Say which file and what is the matter with it, as a shell would."""
+    named = [str(name) for name in (problem.filename, problem.filename2) if name is not None]
+    return f"{' -> '.join(named)}: {problem.strerror}" if named and problem.strerror else str(problem)
 
 
 def _error_line(message: str) -> str:

@@ -1,26 +1,32 @@
-"""Which prior an attack has: the options --prior, --attack, --models and --group-size."""
+"""Which prior an attack has: the options --prior, --attack, --artifact, --models and --group-size."""
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import NamedTuple
 
+from pacpredict import defaults
 from pacpredict.cli.numbers import count, real
+from pacpredict.core.attacks import GROUP_SIZE, QUESTIONS, question
 from pacpredict.core.scalars import check_model_count
 from pacpredict.exceptions import InvalidInput
 
-DEFAULT_MODELS = 128
-DEFAULT_GROUP_SIZE = 5
+MEMBERSHIP_PRIOR = 0.5  # of subsets as they are drawn by default
 
-ATTACKS = {
-    "membership": "was this record trained on",
-    "reconstruction": "name one record that was trained on",
-    "group": "which records of a group were trained on",
-    "full-set": "name all records that were trained on",
-    "model": "name the model",
-}
+# Without an artifact priors are counted in fresh subsets of 1000 units. With this seed everybody sees the same ones.
+SEED = 128
+N_UNITS = 1000
 
-# The prior of a group depends on the subsets, so it is simulated on fresh ones: 1000 random groups among
-# 1000 records. With this seed everybody sees the same number.
-GROUP_SEED = 128
-GROUP_RECORDS = 1000
+
+class Priors(NamedTuple):
+    """By attack, counted in some subsets, with what its question needs."""
+
+    by_attack: dict[str, float]
+    unit: str
+    n_models: int
+    group_size: int
+
+    def question(self, attack: str) -> str:
+        return question(attack, unit=self.unit, n_models=self.n_models, group_size=self.group_size)
 
 
 def add_attack_options(parser: ArgumentParser) -> None:
@@ -30,44 +36,74 @@ def add_attack_options(parser: ArgumentParser) -> None:
     )
     which.add_argument(
         "--attack",
-        choices=ATTACKS,
-        help="take the prior of this attack: membership and reconstruction 1/2, full-set and model 1/models, "
-        f"group the mean of a simulation with seed {GROUP_SEED} (default: membership)",
+        choices=QUESTIONS,
+        help="take the prior of this attack (default: membership)",
     )
-    parser.add_argument(
-        "--models", type=count, metavar="M", help=f"number of subsets and models (default: {DEFAULT_MODELS})"
+    subsets = parser.add_mutually_exclusive_group()
+    subsets.add_argument(
+        "--artifact", type=Path, metavar="DIR", help="count priors in the subsets and models of this artifact"
+    )
+    subsets.add_argument(
+        "--models",
+        type=count,
+        metavar="M",
+        help=f"count priors in M fresh subsets, drawn with seed {SEED} (default: {defaults.MODELS})",
     )
     parser.add_argument(
         "--group-size",
         type=count,
         metavar="K",
-        help=f"records in a group, for --attack group (default: {DEFAULT_GROUP_SIZE})",
+        help=f"persons in a group, chosen at random, for group-any and group-exact (default: {GROUP_SIZE})",
     )
 
 
 def chosen_prior(arguments: Namespace) -> float:
-    """Return the prior that the options ask for, 1/2 if they ask for none."""
-    if arguments.group_size is not None and arguments.attack != "group":
-        raise InvalidInput("--group-size means something with --attack group only")
+    """Return the prior that the options ask for, that of membership if they ask for none."""
+    if arguments.group_size is not None and not (arguments.attack or "").startswith("group-"):
+        raise InvalidInput("--group-size means something with --attack group-any and group-exact only")
     if arguments.models is not None and arguments.attack is None:
         raise InvalidInput("--models means something with --attack only")
     if arguments.prior is not None:
         return float(arguments.prior)
-    return prior_of(arguments.attack or "membership", arguments.models, arguments.group_size)
+    if arguments.attack is None and arguments.artifact is None:
+        return MEMBERSHIP_PRIOR  # known without counting, and without the time to import what counts
+    return priors_of(arguments).by_attack[arguments.attack or "membership"]
 
 
-def prior_of(attack: str, models: int | None = None, group_size: int | None = None) -> float:
-    m = check_model_count(DEFAULT_MODELS if models is None else models)
-    if attack == "group":
-        return _simulated_group_prior(m, DEFAULT_GROUP_SIZE if group_size is None else group_size)
-    return 1 / m if attack in ("full-set", "model") else 0.5
+def reported_membership_prior(arguments: Namespace) -> float:
+    """Return the prior that a matching epsilon goes with."""
+    if arguments.prior is not None:
+        return float(arguments.prior)
+    return MEMBERSHIP_PRIOR if arguments.artifact is None else priors_of(arguments).by_attack["membership"]
 
 
-def _simulated_group_prior(models: int, group_size: int) -> float:
-    import numpy as np  # noqa: PLC0415  # the only prior that needs arrays
+def priors_of(arguments: Namespace) -> Priors:
+    """Count the priors of all attacks in the subsets of an artifact, or in fresh ones."""
+    size = GROUP_SIZE if arguments.group_size is None else arguments.group_size
+    if arguments.artifact is not None:
+        return _of_artifact(arguments.artifact, size)
+    return _of_fresh_subsets(defaults.MODELS if arguments.models is None else arguments.models, size)
 
-    from pacpredict.core.priors import simulate_group_prior  # noqa: PLC0415
-    from pacpredict.ensemble.subsets import balanced  # noqa: PLC0415
 
-    rng = np.random.default_rng(GROUP_SEED)
-    return simulate_group_prior(balanced(models, GROUP_RECORDS, rng), group_size, rng).mean
+def _of_artifact(path: Path, group_size: int) -> Priors:
+    from pacpredict.artifact.artifact import Artifact  # noqa: PLC0415  # NumPy and more take time to import
+    from pacpredict.core.priors import group_priors  # noqa: PLC0415
+
+    space = Artifact.open(path).space
+    by_attack = dict(space.priors)
+    if group_size != GROUP_SIZE:
+        by_attack |= group_priors(space.subsets.matrix(), group_size)
+    return Priors(by_attack, space.units.kind, space.subsets.n_models, group_size)
+
+
+def _of_fresh_subsets(models: int, group_size: int) -> Priors:
+    import numpy as np  # noqa: PLC0415
+
+    from pacpredict.core.priors import Records, attack_priors  # noqa: PLC0415
+    from pacpredict.training.subsets import balanced  # noqa: PLC0415
+
+    m, units = check_model_count(models), np.arange(N_UNITS)
+    subsets = balanced(m, N_UNITS, np.random.default_rng(SEED))
+    different = np.arange(m)[:, None]  # each model votes as no other does
+    priors = attack_priors(subsets, Records(units, units), different, group_size=group_size)
+    return Priors(priors, "person", m, group_size)

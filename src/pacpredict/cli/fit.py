@@ -7,108 +7,123 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pacpredict.cli.as_json import print_json
+from pacpredict.cli.budget import add_budget_arguments, planned_recipe
+from pacpredict.cli.columns import print_survey, print_warnings
 from pacpredict.cli.command import Command
+from pacpredict.cli.data import add_data_arguments, read_pool, read_with_warnings, table_options
+from pacpredict.cli.heads import compute_features, show_records
+from pacpredict.cli.learner import add_learner_arguments, choose_learner, kinds_taken, learners_named
 from pacpredict.cli.numbers import count, real
-from pacpredict.cli.options import add_artifact, add_jobs, add_json, add_missing, add_trust
-from pacpredict.cli.progress import progress_bar
-from pacpredict.exceptions import InvalidInput
-
-# Known without importing scikit-learn, so that help is instant; a test compares them with the registry.
-LEARNERS = (
-    *("xgboost", "logistic", "linear-svc", "perceptron", "ridge", "sgd"),
-    *("random-forest", "hist-gradient-boosting", "extra-trees", "decision-tree"),
+from pacpredict.cli.options import (
+    add_address,
+    add_artifact,
+    add_backend,
+    add_decode,
+    add_jobs,
+    add_json,
+    add_subsets,
+    add_trust,
 )
+from pacpredict.cli.output import check_new_folder
+from pacpredict.cli.progress import progress_bar
+from pacpredict.exceptions import InvalidInput, InvalidTable
 
 
 def _add_fit_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "table", type=Path, help="training data: CSV (also .gz) or Parquet, one record per row"
+    add_data_arguments(parser)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--out", type=Path, metavar="DIR", help="the artifact to make")
+    what.add_argument(
+        "--dry-run", action="store_true", help="only show what each column is, and what to think about"
     )
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the artifact to make")
-    parser.add_argument("--learner", choices=LEARNERS, default="xgboost", help="(default: xgboost)")
-    parser.add_argument(
-        "--tune",
-        nargs="?",
-        choices=("none", "halving", "full"),
-        const="halving",
-        default="none",
-        help="search XGBoost's settings on each subset: successive halving, or the full grid of 1,458",
-    )
-    add_missing(parser)
-    parser.add_argument(
-        "--unknown",
-        choices=("refuse", "missing"),
-        default="refuse",
-        help="queries with values that training never saw: refuse them (default), or take the values as missing",
-    )
+    add_learner_arguments(parser)
     add_jobs(parser)
-    parser.add_argument("--backend", metavar="NAME", help="joblib's backend (default: processes)")
+    add_backend(parser)
+    add_address(parser)
+    parser.add_argument(
+        "--cpus-per-model", type=real, default=1.0, metavar="N", help="of a node of the cluster (default: 1)"
+    )
+    parser.add_argument(
+        "--gpus-per-model", type=real, default=0.0, metavar="N", help="may be a fraction (default: 0)"
+    )
+    parser.add_argument(
+        "--save-every",
+        type=real,
+        default=60.0,
+        metavar="SECONDS",
+        help="how often a network in training is written down, to go on from there (default: 60)",
+    )
     parser.add_argument("--seed", type=count, help="makes subsets and models repeatable; never the secret")
-    _add_recipe_arguments(parser)
+    add_subsets(parser)
+    add_decode(parser)
+    add_budget_arguments(parser)
     add_json(parser)
 
 
-def _add_recipe_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--models", type=count, default=128, metavar="M", help="subsets and models (default: 128)"
-    )
-    parser.add_argument(
-        "--construction",
-        choices=("balanced", "half-partitions"),
-        default="balanced",
-        help="(default: balanced)",
-    )
-    parser.add_argument(
-        "--rate", type=real, default=0.5, help="share of subsets that a record is in (default: 1/2)"
-    )
-    parser.add_argument(
-        "--step-budget", type=real, default=2.0**-32, metavar="NATS", help="per answer (default: 2^-32)"
-    )
-    parser.add_argument(
-        "--total-budget",
-        type=real,
-        metavar="NATS",
-        help="in all (default: what matches the membership guarantee of (1, 1e-5)-DP)",
-    )
-    parser.add_argument(
-        "--decode", choices=("argmax", "map"), default="argmax", help="(default: argmax, the paper's)"
-    )
-    parser.add_argument(
-        "--charging", choices=("adaptive", "flat"), default="adaptive", help="(default: adaptive)"
-    )
-    parser.add_argument(
-        "--when-exhausted", choices=("halt", "unanimous"), default="halt", help="(default: halt)"
-    )
-
-
 def _run_fit(arguments: Namespace) -> None:
+    from pacpredict.artifact.make import settle_seed  # noqa: PLC0415
     from pacpredict.cli.show import print_artifact  # noqa: PLC0415  # NumPy and scikit-learn take time to import
-    from pacpredict.curator import fit_deployment  # noqa: PLC0415
-    from pacpredict.ensemble.fit import settle_seed  # noqa: PLC0415
-    from pacpredict.ensemble.learners.registry import learner_named  # noqa: PLC0415
+    from pacpredict.deployment import Deployment  # noqa: PLC0415
+    from pacpredict.kernels import compile_once  # noqa: PLC0415
 
-    learner = learner_named(arguments.learner, tune=arguments.tune)
-    recipe = _recipe(arguments, settle_seed(arguments.out, arguments.seed))
-    source = {
-        "path": str(arguments.table.resolve()),
-        "target": arguments.target,
-        "missing": arguments.missing,
-        "unknown": arguments.unknown,
-    }
-    pool = _read_pool(source)
+    options, names = table_options(arguments), learners_named(arguments)
+    kinds = kinds_taken(arguments, names)
+    if arguments.dry_run:
+        _show_records(arguments, options, kinds)
+        return
+    check_new_folder(arguments.out)
+    backend = _backend(arguments)
+    recipe = planned_recipe(arguments, settle_seed(arguments.out, arguments.seed))
+    pool = read_with_warnings(arguments.table, options, kinds)
+    print_warnings(_beside(arguments.out, pool))
+    source = {"path": str(arguments.table.resolve()), **options.to_json()}
+    with saying_how_to_go_on():
+        learner = choose_learner(arguments, names, pool, recipe, backend)
+    with saying_how_to_go_on():
+        compute_features(learner, pool)
     with saying_how_to_go_on(), progress_bar("models") as progress:
-        fit_deployment(
+        Deployment.fit(
             arguments.out,
             pool,
             learner,
             recipe,
             source=source,
             n_jobs=arguments.jobs,
-            backend=arguments.backend,
+            backend=backend,
             progress=progress,
-        )
+            seconds_between_states=arguments.save_every,
+        ).close()
+    compile_once()  # now, so that the first query does not wait for it
     print_artifact(arguments.out, as_json=arguments.json)
+
+
+def _beside(path: Path, pool: Any) -> list[str]:
+    """Say what further deployments over the same records mean, if there are some in the same folder."""
+    from pacpredict.artifact.workshop import deployments_beside  # noqa: PLC0415
+
+    names = deployments_beside(path, pool)
+    if not names:
+        return []
+    n = len(names) + 1
+    warning = (
+        f"the same folder has {', '.join(names)} of the same records: with {n} deployments a record is in at least one "
+        f"training set with probability {1 - 0.5**n:.4g}, and their budgets add up"
+    )
+    return [warning]
+
+
+def _backend(arguments: Namespace) -> Any:
+    """Return where models are trained: a cluster, or what joblib calls a backend."""
+    if arguments.backend != "ray":
+        if arguments.address is not None or arguments.gpus_per_model:
+            raise InvalidInput(
+                "--address and --gpus-per-model are about a Ray cluster: say --backend ray, too"
+            )
+        return arguments.backend
+    from pacpredict.training.cluster import Cluster  # noqa: PLC0415  # takes time to import
+
+    return Cluster(arguments.address, arguments.cpus_per_model, arguments.gpus_per_model)
 
 
 @contextmanager
@@ -120,21 +135,23 @@ def saying_how_to_go_on() -> Iterator[None]:
         raise
 
 
-def _recipe(arguments: Namespace, seed: int) -> Any:
-    from pacpredict.ensemble.recipe import Recipe, default_total  # noqa: PLC0415
-    from pacpredict.mechanism.budget import Budget  # noqa: PLC0415
+def _show_records(arguments: Namespace, options: Any, kinds: Any) -> None:
+    """Show what a fit would make of the records; what it would refuse is an error."""
+    from pacpredict.tables.read import read_table  # noqa: PLC0415
+    from pacpredict.tables.survey import survey  # noqa: PLC0415
 
-    total = default_total() if arguments.total_budget is None else arguments.total_budget
-    budget = Budget(arguments.step_budget, total, arguments.charging, arguments.when_exhausted)
-    return Recipe(seed, budget, arguments.models, arguments.construction, arguments.rate, arguments.decode)
-
-
-def _read_pool(source: dict[str, Any]) -> Any:
-    from pacpredict.ensemble.pool import Pool  # noqa: PLC0415
-    from pacpredict.ensemble.tables.read import read_table  # noqa: PLC0415
-
-    table = read_table(source["path"], missing=source["missing"])
-    return Pool.of_frame(table, source["target"], source["unknown"])
+    if "table" not in kinds:
+        pool = read_pool(arguments.table, options, kinds)
+        show_records(arguments.table.name, pool, as_json=arguments.json)
+        return
+    found = survey(read_table(arguments.table, options.missing), options)
+    if arguments.json:
+        print_json(found.to_json())
+    else:
+        print_survey(arguments.table.name, found)
+    sys.stdout.flush()  # so that the error comes after it, also where both go to one file
+    if found.problems:
+        raise InvalidTable("; ".join(found.problems))
 
 
 def _add_verify_arguments(parser: ArgumentParser) -> None:
@@ -151,17 +168,17 @@ def _add_verify_arguments(parser: ArgumentParser) -> None:
 
 
 def _run_verify(arguments: Namespace) -> None:
-    from pacpredict.cli.as_json import print_json  # noqa: PLC0415
-    from pacpredict.ensemble.artifact.artifact import Artifact  # noqa: PLC0415
-    from pacpredict.ensemble.artifact.verify import verify_models  # noqa: PLC0415
+    from pacpredict.artifact.artifact import Artifact  # noqa: PLC0415
+    from pacpredict.artifact.verify import verify_models  # noqa: PLC0415
+    from pacpredict.tables.options import TableOptions  # noqa: PLC0415
 
     artifact = Artifact.open(arguments.artifact, trust=arguments.trust)
     source = artifact.manifest.get("source")
     if source is None:
         raise InvalidInput("this artifact was fitted in Python and does not know its data: verify it there")
-    if arguments.data is not None:
-        source = {**source, "path": str(arguments.data)}
-    pool = _read_pool(source)
+    path = source["path"] if arguments.data is None else arguments.data
+    said = {name: value for name, value in source.items() if name != "path"}
+    pool = read_pool(path, TableOptions.from_json(said), artifact.learner.takes)
     with progress_bar("models") as progress:
         checked = verify_models(artifact, pool, arguments.models, n_jobs=arguments.jobs, progress=progress)
     if arguments.json:

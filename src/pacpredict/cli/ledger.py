@@ -1,4 +1,4 @@
-"""`ledger verify`, `ledger export` and `ledger move`: the history of a deployment, for its owner and for auditors."""
+"""`ledger ...`: the history of a deployment, for its owner and for auditors."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -6,20 +6,29 @@ from typing import TYPE_CHECKING
 
 from pacpredict.cli.as_json import print_json
 from pacpredict.cli.command import Command
-from pacpredict.cli.options import add_artifact, add_json, add_ledger
+from pacpredict.cli.numbers import count
+from pacpredict.cli.options import (
+    add_anchor,
+    add_artifact,
+    add_force,
+    add_json,
+    add_ledger,
+    add_ledger_password,
+    open_deployment,
+)
+from pacpredict.cli.output import check_file
 from pacpredict.cli.table import print_table
 
 if TYPE_CHECKING:
-    from pacpredict.ensemble.artifact.artifact import Artifact
-    from pacpredict.ledger.witness import WitnessedLedger
+    from pacpredict.ledger.home import Home
+    from pacpredict.ledger.sql import Link
 
 
-def _open(arguments: Namespace) -> "tuple[Artifact, WitnessedLedger]":
-    from pacpredict.ensemble.artifact.artifact import Artifact  # noqa: PLC0415  # takes time to import
-    from pacpredict.ledger.home import open_ledger  # noqa: PLC0415
+def _home(arguments: Namespace) -> "Home":
+    from pacpredict.artifact.artifact import Artifact  # noqa: PLC0415  # takes time to import
+    from pacpredict.deployment import home_of  # noqa: PLC0415
 
-    artifact = Artifact.open(arguments.artifact)
-    return artifact, open_ledger(artifact.path, artifact.identity, arguments.ledger)
+    return home_of(Artifact.open(arguments.artifact))
 
 
 def _add_verify_arguments(parser: ArgumentParser) -> None:
@@ -29,13 +38,8 @@ def _add_verify_arguments(parser: ArgumentParser) -> None:
 
 
 def _run_verify(arguments: Namespace) -> None:
-    from pacpredict.core.belief import Belief  # noqa: PLC0415  # NumPy takes time to import
-    from pacpredict.ledger.verify import verify  # noqa: PLC0415
-
-    artifact, ledger = _open(arguments)
-    recipe = artifact.recipe
-    with ledger:
-        found = verify(ledger.ledger, len(artifact.classes), recipe.budget, Belief.uniform(recipe.n_models))
+    with open_deployment(arguments) as deployment:
+        found = deployment.verify()
     if arguments.json:
         print_json(found._asdict())
         return
@@ -51,16 +55,15 @@ def _run_verify(arguments: Namespace) -> None:
 def _add_export_arguments(parser: ArgumentParser) -> None:
     add_artifact(parser)
     parser.add_argument("file", type=Path, help="where to write: a name that ends in .csv or .parquet")
+    add_force(parser)
     add_ledger(parser)
     add_json(parser)
 
 
 def _run_export(arguments: Namespace) -> None:
-    from pacpredict.ledger.export import export  # noqa: PLC0415  # takes time to import
-
-    artifact, ledger = _open(arguments)
-    with ledger:
-        n = export(ledger.ledger, arguments.file, artifact.recipe.budget, artifact.classes.values.__getitem__)
+    check_file(arguments.file, force=arguments.force)
+    with open_deployment(arguments) as deployment:
+        n = deployment.export(arguments.file)
     if arguments.json:
         print_json({"releases": n})
     else:
@@ -69,22 +72,72 @@ def _run_export(arguments: Namespace) -> None:
 
 def _add_move_arguments(parser: ArgumentParser) -> None:
     add_artifact(parser)
-    parser.add_argument(
-        "url", help="postgresql://user@host/database, a database of its own; PGPASSWORD is heeded"
-    )
+    parser.add_argument("url", help="postgresql://user@host/database, a database of its own")
+    add_ledger_password(parser)
+    add_anchor(parser)
     add_json(parser)
 
 
 def _run_move(arguments: Namespace) -> None:
-    from pacpredict.ensemble.artifact.artifact import Artifact  # noqa: PLC0415  # takes time to import
-    from pacpredict.ledger.home import move_to  # noqa: PLC0415
-
-    artifact = Artifact.open(arguments.artifact)
-    location = move_to(artifact.path, artifact.identity, arguments.url)
+    location = _home(arguments).move_to(arguments.url, arguments.anchor)
     if arguments.json:
         print_json({"location": location})
     else:
         print(f"the history is at {location} now; the ledger in the artifact refuses further use")
+
+
+def _add_moved_arguments(parser: ArgumentParser) -> None:
+    add_artifact(parser)
+    _add_sequence(parser)
+    add_ledger(parser)
+    add_json(parser)
+
+
+def _run_moved(arguments: Namespace) -> None:
+    link = _home(arguments).moved(arguments.ledger, arguments.anchor, arguments.sequence)
+    _print_link(arguments, link, "the artifact goes on with the ledger where it is now, at release {:,}")
+
+
+def _add_backup_arguments(parser: ArgumentParser) -> None:
+    add_artifact(parser)
+    parser.add_argument("file", type=Path, help="where to write; a new file")
+    add_ledger(parser)
+    add_json(parser)
+
+
+def _run_backup(arguments: Namespace) -> None:
+    with open_deployment(arguments) as deployment:
+        link = deployment.back_up(arguments.file)
+    _print_link(arguments, link, f"{arguments.file} holds the history up to release {{:,}}")
+
+
+def _add_restore_arguments(parser: ArgumentParser) -> None:
+    add_artifact(parser)
+    parser.add_argument("file", type=Path, help="what `ledger backup` wrote")
+    _add_sequence(parser)
+    add_anchor(parser)
+    add_json(parser)
+
+
+def _run_restore(arguments: Namespace) -> None:
+    link = _home(arguments).restore(arguments.file, arguments.anchor, arguments.sequence)
+    _print_link(arguments, link, "the ledger is back, with {:,} releases")
+
+
+def _add_sequence(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--sequence",
+        type=count,
+        metavar="N",
+        help="the highest number that an answer ever carried, if the witness in the artifact, or the anchor, is lost",
+    )
+
+
+def _print_link(arguments: Namespace, link: "Link", text: str) -> None:
+    if arguments.json:
+        print_json({"releases": link.sequence, "chain": link.chain.hex()})
+    else:
+        print(text.format(link.sequence))
 
 
 VERIFY = Command(
@@ -115,4 +168,35 @@ MOVE = Command(
     example="pacpredict ledger move census.pac postgresql://owner@db.example.org/census",
     add_arguments=_add_move_arguments,
     run=_run_move,
+)
+
+MOVED = Command(
+    name="ledger moved",
+    summary="say that an artifact or its ledger is at another place now",
+    description="An artifact notices that its ledger is a copy, as after a restore or on another disk, and refuses:\n"
+    "two copies would spend the budget twice. Say with this that nothing goes on at the old place. The ledger\n"
+    "must hold all that was ever shown. Also for a database that failed over to a standby.",
+    example="pacpredict ledger moved census.pac",
+    add_arguments=_add_moved_arguments,
+    run=_run_moved,
+)
+
+BACKUP = Command(
+    name="ledger backup",
+    summary="write the ledger to a file that can be kept",
+    description="Write the whole history to a new file, also while it is in use, and with what is still in the\n"
+    "database's log. The copy cannot be continued by accident; `ledger restore` brings it back.",
+    example="pacpredict ledger backup census.pac ledger.backup",
+    add_arguments=_add_backup_arguments,
+    run=_run_backup,
+)
+
+RESTORE = Command(
+    name="ledger restore",
+    summary="put a backup into the place of a lost ledger",
+    description="Bring a lost or damaged ledger in the artifact back from a backup. Only one that holds every release\n"
+    "that was ever shown is taken: what an older one lacks was released all the same.",
+    example="pacpredict ledger restore census.pac ledger.backup",
+    add_arguments=_add_restore_arguments,
+    run=_run_restore,
 )

@@ -1,44 +1,42 @@
-"""Numbers as people write them: 1e6, 1_000_000, 1/128, 2**-32, 2^-32. Read exactly; nothing is evaluated."""
+"""Numbers of the command line: as people write them, with what argparse expects where they are wrong."""
 
-import re
 from argparse import ArgumentTypeError
-from fractions import Fraction
+from collections.abc import Callable
+from typing import TypeVar
 
-_DIGITS = r"[0-9]+(?:_[0-9]+)*"
-_PLAIN = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})"
-_NUMBER = re.compile(rf"[+-]?{_PLAIN}(?:[eE][+-]?[0-9]{{1,4}})?")
-_RATIO = re.compile(rf"([+-]?{_PLAIN})/({_PLAIN})")
-# Exponents have at most four digits: floats end at 2**1024, and no input should take long to read.
-_POWER = re.compile(rf"([+-]?{_PLAIN})(?:\*\*|\^)([+-]?[0-9]{{1,4}})")
-_LONGEST = 60
+from pacpredict import written
+from pacpredict.exceptions import InvalidInput
+
+_HIGHEST_PORT = 2**16 - 1
+
+X = TypeVar("X")
 
 
 def real(text: str) -> float:
     """Return the float nearest to the number that is written."""
-    try:
-        return float(_exact(text))
-    except OverflowError as problem:
-        raise ArgumentTypeError(f"{text!r} is too large") from problem
+    return _read(written.real, text)
+
+
+def real_or_none(text: str) -> float | None:
+    """Return a number, or None where none is wanted."""
+    return None if text.strip().lower() == "none" else real(text)
 
 
 def count(text: str) -> int:
     """Return a whole number, which may be written as 1e6."""
-    number = _exact(text)
-    if number.denominator != 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number")
-    return number.numerator
+    return _read(written.count, text)
 
 
-def _exact(text: str) -> Fraction:
-    written = text.strip()
+def port(text: str) -> int:
+    """Return a number that a network port can have."""
+    number = count(text)
+    if not 0 <= number <= _HIGHEST_PORT:
+        raise ArgumentTypeError(f"a port is a number from 0 to {_HIGHEST_PORT}, not {text}")
+    return number
+
+
+def _read(read: Callable[[str], X], text: str) -> X:
     try:
-        if len(written) <= _LONGEST:
-            if _NUMBER.fullmatch(written):
-                return Fraction(written)
-            if ratio := _RATIO.fullmatch(written):
-                return Fraction(ratio[1]) / Fraction(ratio[2])
-            if power := _POWER.fullmatch(written):
-                return Fraction(Fraction(power[1]) ** int(power[2]))
-    except ZeroDivisionError as problem:
-        raise ArgumentTypeError(f"{text!r} divides by zero") from problem
-    raise ArgumentTypeError(f"{text!r} is not a number; write it like 0.25, 1e6, 1_000_000, 1/128 or 2**-32")
+        return read(text)
+    except InvalidInput as problem:
+        raise ArgumentTypeError(str(problem)) from problem

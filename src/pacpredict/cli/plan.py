@@ -3,19 +3,21 @@
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
+from pacpredict import defaults
 from pacpredict.cli.as_json import print_json
 from pacpredict.cli.attacks import (
-    DEFAULT_GROUP_SIZE,
-    DEFAULT_MODELS,
     add_attack_options,
     chosen_prior,
-    prior_of,
+    priors_of,
+    reported_membership_prior,
 )
 from pacpredict.cli.command import Command
 from pacpredict.cli.numbers import count, real
-from pacpredict.cli.table import BAR_LEGEND, at_most, bar, nats, percent_at_most, print_table
-from pacpredict.core.bounds import DEFAULT_DELTA, advantage_bound, epsilon_for_success, success_bound
+from pacpredict.cli.table import at_most, nats, percent, percent_at_most, print_attacks, print_table
+from pacpredict.core.attacks import QUESTIONS, as_membership_prior, matching_epsilon, success_after
+from pacpredict.core.bounds import DEFAULT_DELTA, advantage_bound, success_bound
 from pacpredict.core.plan import Plan, plan
+from pacpredict.core.roc import DEFAULT_FPR, tpr_bound, tpr_for_epsilon
 
 
 def _add_plan_arguments(parser: ArgumentParser) -> None:
@@ -25,8 +27,15 @@ def _add_plan_arguments(parser: ArgumentParser) -> None:
         "--success", type=real, metavar="P", help="highest success rate to allow, such as 0.5108"
     )
     target.add_argument(
-        "--epsilon", type=real, metavar="EPS", help="match the membership guarantee of (EPS, delta)-DP"
+        "--epsilon",
+        type=real,
+        metavar="EPS",
+        help="match (EPS, delta)-DP, for the average success on membership",
     )
+    target.add_argument(
+        "--tpr", type=real, metavar="R", help="highest rate of true positives to allow, such as 0.01"
+    )
+    target.add_argument("--total-budget", type=real, metavar="NATS", help="nats for all answers")
     parser.add_argument(
         "--step-budget", type=real, metavar="NATS", help="nats for one answer, such as 2**-32"
     )
@@ -43,6 +52,13 @@ def _add_bounds_arguments(parser: ArgumentParser) -> None:
 def _add_common_arguments(parser: ArgumentParser) -> None:
     add_attack_options(parser)
     parser.add_argument(
+        "--fpr",
+        type=real,
+        default=DEFAULT_FPR,
+        metavar="R",
+        help="rate of false positives at which to count true ones (default: 0.001)",
+    )
+    parser.add_argument(
         "--delta",
         type=real,
         default=DEFAULT_DELTA,
@@ -57,8 +73,11 @@ def _run_plan(arguments: Namespace) -> None:
         queries=arguments.queries,
         success=arguments.success,
         epsilon=arguments.epsilon,
+        tpr=arguments.tpr,
+        total_budget=arguments.total_budget,
         step_budget=arguments.step_budget,
         prior=chosen_prior(arguments),
+        fpr=arguments.fpr,
         delta=arguments.delta,
     )
     if arguments.json:
@@ -74,64 +93,73 @@ def _print_plan(made: Plan, delta: float) -> None:
         ("total budget", nats(made.total_budget_nats)),
         ("success before any answer", percent_at_most(made.prior)),
         ("success after all answers, at most", percent_at_most(made.success)),
-        (f"matching epsilon (delta {delta:g})", at_most(made.epsilon)),
+        (f"found at {percent(made.fpr)} false alarms", percent_at_most(made.tpr)),
+        ("  with the default limit on odds", percent_at_most(min(made.tpr, _tpr_of_limit(made.fpr)))),
+        ("matching epsilon, average success", f"{at_most(made.epsilon)} (delta {delta:g})"),
+        ("found under DP of that epsilon", percent_at_most(made.epsilon_tpr)),
     ]
     print_table("Plan", (), rows)
 
 
+def _tpr_of_limit(fpr: float) -> float:
+    """Return what is found at most because nobody's odds move farther than by default."""
+    return tpr_for_epsilon(defaults.EXPOSURE, fpr, defaults.EXPOSURE_DELTA)
+
+
 def _run_bounds(arguments: Namespace) -> None:
-    budget, delta = arguments.budget_nats, arguments.delta
-    epsilon = epsilon_for_success(success_bound(budget), delta)
+    budget, delta, fpr = arguments.budget_nats, arguments.delta, arguments.fpr
+    member = as_membership_prior(reported_membership_prior(arguments))
+    epsilon = matching_epsilon(budget, member, delta)
     if not arguments.json:
-        _print_bounds(budget, _rows_of_bounds(arguments), epsilon, delta)
+        attacks = [
+            (asked, prior, success_after(budget, prior)) for asked, prior in _rows_of_bounds(arguments)
+        ]
+        print_attacks(f"What {nats(budget)} allow", attacks)
+        _print_comparison(budget, member, epsilon, delta, fpr)
         return
     prior = chosen_prior(arguments)
     print_json(
         {
             "budget_nats": budget,
             "prior": prior,
-            "success": success_bound(budget, prior),
-            "advantage": advantage_bound(budget, prior),
+            "success": success_after(budget, prior),
+            "advantage": 0.0 if prior == 1 else advantage_bound(budget, prior),
             "epsilon": epsilon,
             "delta": delta,
+            "fpr": fpr,
+            "tpr": 1.0 if prior == 1 else tpr_bound(budget, fpr, prior),
+            "epsilon_tpr": tpr_for_epsilon(epsilon, fpr, delta),
         }
     )
 
 
 def _rows_of_bounds(arguments: Namespace) -> list[tuple[str, float]]:
-    """Return the attack that was asked for, or three that show how much their priors differ."""
-    if arguments.attack is not None:
-        return [(arguments.attack, chosen_prior(arguments))]
+    """Return the question and the prior of the attack that was asked for, or of all."""
     if arguments.prior is not None:
-        return [("any with this prior", chosen_prior(arguments))]
-    models = DEFAULT_MODELS if arguments.models is None else arguments.models
-    size = DEFAULT_GROUP_SIZE if arguments.group_size is None else arguments.group_size
-    return [
-        ("membership", prior_of("membership", models)),
-        (f"group of {size}", prior_of("group", models, size)),
-        (f"model, 1 of {models}", prior_of("model", models)),
+        return [("any attack with this prior", chosen_prior(arguments))]
+    priors = priors_of(arguments)
+    wanted = QUESTIONS if arguments.attack is None else [arguments.attack]
+    return [(priors.question(attack), priors.by_attack[attack]) for attack in wanted]
+
+
+def _print_comparison(budget: float, prior: float, epsilon: float, delta: float, fpr: float) -> None:
+    """Set the budget beside DP of the same average success, where averages look and where auditors do."""
+    success = percent_at_most(success_bound(budget, prior))
+    dp = f"({at_most(epsilon)}, {delta:g})-DP"
+    rows = [
+        ("this budget", success, percent_at_most(tpr_bound(budget, fpr, prior))),
+        (dp, success, percent_at_most(tpr_for_epsilon(epsilon, fpr, delta))),
     ]
-
-
-def _print_bounds(budget: float, attacks: list[tuple[str, float]], epsilon: float, delta: float) -> None:
-    rows = []
-    for attack, prior in attacks:
-        success, advantage = success_bound(budget, prior), advantage_bound(budget, prior)
-        cells = percent_at_most(prior), percent_at_most(success), at_most(advantage), bar(prior, success)
-        rows.append((attack, *cells))
-    print_table(
-        f"What {nats(budget)} allow",
-        ("attack", "before", "at most", "advantage", "0 to 100 %"),
-        rows,
-        f"{BAR_LEGEND}\nmatching epsilon (delta {delta:g}) for membership: {at_most(epsilon)}",
-    )
+    columns = "", "average success", f"found at {percent(fpr)} false alarms"
+    print()
+    print_table("Membership, and the DP that matches for average success", columns, rows)
 
 
 PLAN = Command(
     name="plan",
     summary="queries, target, step budget: from any two the third",
-    description="From any two of --queries, a target (--success or --epsilon) and --step-budget find the third.\n"
-    "Queries and budgets are rounded down, so the target is kept.",
+    description="From any two of --queries, --step-budget and a target (--success, --epsilon, --tpr or\n"
+    "--total-budget) find the third. Queries and budgets are rounded down, so the target is kept.",
     example="pacpredict plan --queries 1e6 --success 0.5108",
     add_arguments=_add_plan_arguments,
     run=_run_plan,

@@ -1,59 +1,107 @@
 """`show`: what an artifact is, what it has spent, and what that guarantees."""
 
+import math
 from argparse import ArgumentParser, Namespace
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from pacpredict.cli.as_json import print_json
+from pacpredict.cli.columns import print_columns, print_points
 from pacpredict.cli.command import Command
 from pacpredict.cli.options import add_artifact, add_json, add_ledger
-from pacpredict.cli.table import BAR_LEGEND, at_most, bar, nats, percent_at_most, print_table
+from pacpredict.cli.table import at_most, nats, percent_at_most, print_attacks, print_table
+from pacpredict.show import percent
+
+# Of artifacts that were made before there were units.
+_ROWS_ONLY = (
+    "Made by an older version: each row was drawn by itself. Of a person with several rows, or of identical rows, "
+    "nothing is promised, and 100 % stands where nobody has counted. Fit again to have that."
+)
 
 
 def _add_show_arguments(parser: ArgumentParser) -> None:
     add_artifact(parser)
     add_ledger(parser)
+    parser.add_argument(
+        "--columns", action="store_true", help="show the columns that queries need, and no more"
+    )
     add_json(parser)
 
 
 def _run_show(arguments: Namespace) -> None:
-    print_artifact(arguments.artifact, ledger=arguments.ledger, as_json=arguments.json)
-
-
-def print_artifact(path: Path, *, ledger: str | None = None, as_json: bool = False) -> None:
-    from pacpredict.curator import describe, report_privacy  # noqa: PLC0415  # NumPy and more take time to import
-    from pacpredict.ensemble.artifact.artifact import Artifact  # noqa: PLC0415
-    from pacpredict.ledger.home import open_ledger  # noqa: PLC0415
-
-    artifact = Artifact.open(path)
-    with closing(open_ledger(artifact.path, artifact.identity, ledger)) as opened:
-        privacy = report_privacy(artifact.recipe, opened.load())
-    about = describe(artifact)
-    if as_json:
-        print_json({**about, **privacy})
+    if arguments.columns:
+        _print_schema(arguments.artifact, as_json=arguments.json)
     else:
-        _print_about(about)
+        print_artifact(
+            arguments.artifact, ledger=arguments.ledger, anchor=arguments.anchor, as_json=arguments.json
+        )
+
+
+def _print_schema(path: Path, *, as_json: bool) -> None:
+    from pacpredict.artifact.artifact import Artifact  # noqa: PLC0415
+    from pacpredict.tables.schema import Schema  # noqa: PLC0415
+
+    schema = Artifact.open(path).schema
+    if as_json:
+        print_json(schema.to_json())
+    elif isinstance(schema, Schema):
+        print_columns(schema.columns, schema.unknown)
+    else:
+        print_table(
+            "Columns", ("column", "type"), [(schema.to_json()["column"], kind) for kind in schema.summary()]
+        )
+
+
+def print_artifact(
+    path: Path, *, ledger: str | None = None, anchor: str | None = None, as_json: bool = False
+) -> None:
+    from pacpredict.deployment import Deployment  # noqa: PLC0415  # NumPy and more take time to import
+    from pacpredict.training.space import summarise_exposure  # noqa: PLC0415
+
+    with Deployment.open(path, ledger=ledger, anchor=anchor, to_look=True) as deployment:
+        about, privacy = deployment.describe(), deployment.privacy()
+        exposure = summarise_exposure(deployment.exposure())
+    if as_json:
+        print_json({**about, **privacy, "exposure": exposure})
+        return
+    _print_about(about)
+    print()
+    _print_privacy(privacy, about["unit"])
+    print()
+    _print_exposure(exposure, about["unit"])
+    if about["warnings"]:
         print()
-        _print_privacy(privacy)
+        print_points(about["warnings"])
 
 
 def _print_about(about: dict[str, Any]) -> None:
     classes = ", ".join(map(str, about["classes"][:8])) + (", ..." if len(about["classes"]) > 8 else "")
-    kinds = about["columns"]
+    kinds, share = about["columns"], about["contested_share"]
     rows = [
         ("identity", about["identity"][:16]),
         ("made", about["created"]),
         ("models", f"{about['models']} x {about['learner']}"),
-        ("subsets", f"{about['construction']}, each record in {about['rate']:.4g} of them"),
+        ("subsets", f"{about['construction']}, each {about['unit']} in {about['rate']:.4g} of them"),
         ("records", f"{about['records']:,}"),
+        ("protected are", _units(about)),
         ("columns", ", ".join(f"{n} {kind}" for kind, n in kinds.items())),
         ("classes", classes),
+        ("contested", "not measured" if share is None else f"{percent(share)} of new queries"),
     ]
     print_table(about["name"], (), rows)
 
 
-def _print_privacy(privacy: dict[str, Any]) -> None:
+def _units(about: dict[str, Any]) -> str:
+    """Say what the figures are about: persons, contents or rows."""
+    kinds = {
+        "person": "persons, of 1 to {largest_unit:,} records",
+        "record": "different records, of 1 to {largest_unit:,} identical rows",
+        "row": "rows, each by itself",
+    }
+    return f"{about['units']:,} {kinds[about['unit']].format(**about)}"
+
+
+def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
     spent, total = privacy["spent_nats"], privacy["total_nats"]
     facts = [
         ("queries answered", f"{privacy['queries']:,}"),
@@ -62,20 +110,47 @@ def _print_privacy(privacy: dict[str, Any]) -> None:
         ("each answer, at most", nats(privacy["step_budget_nats"])),
         ("charged", "where models disagree" if privacy["charging"] == "adaptive" else "for every answer"),
         ("decoder", privacy["decoder"]),
-        (f"matching epsilon (delta {privacy['delta']:g})", at_most(privacy["epsilon"])),
     ]
     print_table("Spent", (), facts)
     print()
+    print_promise(privacy, unit)
+    print()
+    attacks = [(bound["question"], bound["prior"], bound["success"]) for bound in privacy["bounds"].values()]
+    print_attacks("How often an attack can succeed", attacks, _ROWS_ONLY if unit == "row" else "")
+
+
+def print_promise(privacy: dict[str, Any], unit: str) -> None:
+    """Show the three figures of a promise, and what DP of the same average success would promise."""
+    false, limit = f"{100 * privacy['fpr']:g} %", privacy["odds_limit"]
+    epsilon = f"{at_most(privacy['epsilon'])} (delta {privacy['delta']:g})"
+    odds = "no limit" if limit is None else f"factor {math.exp(limit):.4g} (epsilon {limit:g})"
+    rows = [
+        (f"{unit}s told rightly, on average", percent_at_most(privacy["bounds"]["membership"]["success"])),
+        (f"found at {false} false alarms", percent_at_most(privacy["tpr"])),
+        ("odds moved, in any history", odds),
+        ("matching epsilon, average success", epsilon),
+        ("found under DP of that epsilon", percent_at_most(privacy["epsilon_tpr"])),
+    ]
+    print_table("Membership, at most and for ever", (), rows)
+
+
+def _print_exposure(exposure: dict[str, Any], unit: str) -> None:
+    """Show where the units are, leaving out the empty ends."""
+    edges, counts = exposure["histogram"]["edges"], exposure["histogram"]["units"]
+    occupied = [i for i, n in enumerate(counts) if n]
+    longest = 30  # characters
     rows = [
         (
-            attack,
-            *(percent_at_most(bound[name]) for name in ("prior", "success")),
-            bar(bound["prior"], bound["success"]),
+            f"{edges[i]:g} to {edges[i + 1]:g}",
+            f"{counts[i]:,}",
+            ("#" * math.ceil(longest * counts[i] / max(counts))).ljust(longest),
         )
-        for attack, bound in privacy["bounds"].items()
+        for i in range(occupied[0], occupied[-1] + 1)
     ]
-    columns = ("attack", "before", "at most", "0 to 100 %")
-    print_table("How often an attack can succeed", columns, rows, BAR_LEGEND)
+    caption = f"smallest {exposure['smallest']:.6f}, largest {exposure['largest']:.6f}"
+    print_table(
+        "Exposure: how probably trained on, by all answers", ("probability", f"{unit}s", ""), rows, caption
+    )
 
 
 SHOW = Command(

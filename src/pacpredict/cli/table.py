@@ -1,17 +1,69 @@
 """Tables and numbers for people."""
 
 import math
+import sys
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any
 
-_BAR_WIDTH = 20
+from pacpredict.core.attacks import NOT_PREVENTED
+
+_BAR_WIDTH = 10
+BAR_COLUMN = "0 to 100 %"
 BAR_LEGEND = "= a guess without any answer   # what the answers may add"
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:
-    """Print a table whose first column is words and whose other columns are numbers; columns need no names."""
-    from rich import box  # noqa: PLC0415  # rich is imported where something is drawn, not for --help
-    from rich.console import Console  # noqa: PLC0415
+    """Print a table whose first column is words and whose other columns are numbers.
+
+    Without names of columns it is a list of facts, which may be words, too. Nothing is ever cut off: where the terminal
+    is too narrow, words are wrapped, bars are left out, and at last rows become paragraphs.
+    """
+    from rich.console import Console  # noqa: PLC0415  # rich is imported where something is drawn, not for --help
+
+    console = Console()
+    widths = _widths(columns, rows, console.width)
+    if not widths and BAR_COLUMN in columns:
+        bars = columns.index(BAR_COLUMN)
+        columns, *rows = ([*cells[:bars], *cells[bars + 1 :]] for cells in (columns, *rows))
+        caption = caption.replace(BAR_LEGEND, "").strip("\n")
+        widths = _widths(columns, rows, console.width)
+    drawn = (
+        _table(title, columns, rows, caption, widths)
+        if widths
+        else _paragraphs(title, columns, rows, caption)
+    )
+    # Captured and printed, so that a reader who left is met in one place, by main. What was printed before goes
+    # first: rich would flush it, and end the program in its own way.
+    sys.stdout.flush()
+    with console.capture() as captured:
+        console.print(drawn)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n"))
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> list[int]:
+    """Share a terminal's width among the columns: words and facts may wrap, numbers not. [] where they do not fit."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    cells = list(zip(*([columns, *rows] if columns else rows), strict=True))
+    whole = [max(map(cell_len, column)) for column in cells]
+    least = [max(cell_len(word) for cell in column for word in cell.split() or [""]) for column in cells]
+    if columns:
+        least[1:] = whole[1:]
+    left = most - 3 * len(cells) - 1 - sum(least)  # blanks beside each column, and at the ends
+    if left < 0:
+        return []
+    widths = least[:]
+    for i in range(len(widths)):  # what is left over goes to the words first
+        widths[i] += min(left, whole[i] - least[i])
+        left -= widths[i] - least[i]
+    return widths
+
+
+def _table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str, widths: Sequence[int]
+) -> Any:
+    from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
@@ -23,21 +75,47 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         box=box.SIMPLE_HEAD,
         show_header=bool(columns),
     )
-    for position, column in enumerate(columns or [""] * len(rows[0])):
-        table.add_column(Text(column), justify="right" if position else "left")
+    for position, width in enumerate(widths):
+        name = Text(columns[position] if columns else "")
+        table.add_column(name, justify="right" if position else "left", width=width)
     for row in rows:
         table.add_row(*map(Text, row))
-    # Captured and printed, so that a reader who left is met in one place, by main.
-    console = Console()
-    with console.capture() as captured:
-        console.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n"))
+    return table
+
+
+def _paragraphs(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Any:
+    from rich.text import Text  # noqa: PLC0415
+
+    names = columns[1:] or [""] * (len(rows[0]) - 1)
+    longest = max(map(len, names))
+    lines = [title, ""]
+    for words, *numbers in rows:
+        lines.append(words)
+        lines += [
+            f"  {name:{longest}} {number}".rstrip() for name, number in zip(names, numbers, strict=True)
+        ]
+    return Text("\n".join([*lines, *(["", caption] if caption else [])]), overflow="fold")
+
+
+def print_attacks(title: str, attacks: Sequence[tuple[str, float, float]], caption: str = "") -> None:
+    """Print, of each attack, the question it answers and how often it succeeds: before any answer, and at most."""
+    rows = [
+        (question, percent_at_most(prior), percent_at_most(success), bar(prior, success))
+        for question, prior, success in attacks
+    ]
+    columns = ("the attacker's question", "before", "at most", BAR_COLUMN)
+    print_table(title, columns, rows, f"{BAR_LEGEND}\n{NOT_PREVENTED}\n{caption}".rstrip())
 
 
 def percent_at_most(probability: float) -> str:
     """Return a success rate in percent, rounded up as bounds are."""
     exact = Decimal(repr(probability)).scaleb(2)
     return f"{exact.quantize(Decimal('0.0001'), rounding=ROUND_CEILING)} %"
+
+
+def percent(rate: float) -> str:
+    """Return a rate that somebody chose, in percent, without needless digits."""
+    return f"{100 * rate:g} %"
 
 
 def at_most(value: float) -> str:

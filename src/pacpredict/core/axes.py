@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pacpredict.core.compiled import compiled, compiled_allocating
-from pacpredict.core.validate import FloatArray, IntArray
+from pacpredict.types import FloatArray, IntArray
 
 # Masses closer than this fraction count as equal: exact eigenvectors of equal masses are known, and those of
 # nearly equal ones differ from them by this fraction only.

@@ -1,7 +1,7 @@
 """What an all-knowing adversary believes about the secret, kept in log space.
 
 A linear belief underflows within some fifty contested queries at large budgets; then a class that is still
-voted for has mass exactly 0, and its noise vanishes or a division by zero follows (design decision 1).
+voted for has mass exactly 0, and its noise vanishes or a division by zero follows.
 """
 
 import math
@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.kernel import LOG_BELIEF_FLOOR
-from pacpredict.core.validate import FloatArray, check_belief
+from pacpredict.core.validate import check_belief
 from pacpredict.exceptions import InvalidBelief, InvalidSubsets
+from pacpredict.types import FloatArray
 
 # Records handled at a time by `exposure`: 16 MiB of doubles for 128 models.
 _RECORDS_PER_BLOCK = 16_384
@@ -76,7 +77,8 @@ class Belief:
     def exposure(self, membership: npt.ArrayLike) -> FloatArray:
         """Compute each record's probability of being in the training set, given all releases so far.
 
-        `membership` is (n_models, n_records), true where the model's subset has the record.
+        `membership` is (n_models, n_records), true (or 1) where the model's subset has the record; packed bits are
+        refused.
         """
         members = np.asarray(membership)
         if members.ndim != 2 or members.shape[0] != self.n_models:
@@ -86,6 +88,11 @@ class Belief:
         p = self.probabilities()
         exposure = np.empty(members.shape[1])
         for start in range(0, members.shape[1], _RECORDS_PER_BLOCK):
-            block = slice(start, start + _RECORDS_PER_BLOCK)
-            exposure[block] = p @ members[:, block].astype(np.float64)
+            block = members[:, start : start + _RECORDS_PER_BLOCK]
+            if members.dtype != np.bool_ and not ((block == 0) | (block == 1)).all():
+                raise InvalidSubsets(
+                    "membership must hold true and false, or 1 and 0, one for each model and record; unpack bits first "
+                    "(numpy.unpackbits, or Subsets.matrix())"
+                )
+            exposure[start : start + _RECORDS_PER_BLOCK] = p @ block.astype(np.float64)
         return np.clip(exposure, 0.0, 1.0)

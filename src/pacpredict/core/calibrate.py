@@ -15,8 +15,10 @@ import numpy.typing as npt
 from pacpredict.core import kernel
 from pacpredict.core.axes import padded
 from pacpredict.core.belief import Belief
-from pacpredict.core.validate import FloatArray, check_budget, check_outputs, check_votes
+from pacpredict.core.exposure import reach_of_noise
+from pacpredict.core.validate import check_budget, check_outputs, check_votes
 from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidOutputs
+from pacpredict.types import FloatArray
 
 Method = Literal["eigen", "diagonal"]
 
@@ -43,11 +45,19 @@ class Noise:
 
     def leakage(self, belief: Belief) -> float:
         """Certify the calibration: an upper bound in nats on what the release reveals under this belief."""
-        return float(0.5 * (_variances(self.coordinates, belief) / self.variances).sum())
+        return _leakage(self.coordinates, belief, self.variances)
+
+    def reach(self, delta: float) -> float:
+        """Bound how far a release moves any log-odds, but for a probability of delta whoever the secret is."""
+        return reach_of_noise(self.coordinates, self.variances, 0, delta) if self.variances.size else 0.0
 
     def draw(self, secret: int, normals: FloatArray) -> FloatArray:
-        """Compute the release of one model from standard normals: its noisy coordinates."""
-        return self.coordinates[secret] + np.sqrt(self.variances) * normals
+        """Compute the release of one model from standard normals: its noisy coordinates.
+
+        All models' coordinates are read, and all but one multiplied by 0: the work does not depend on the secret.
+        """
+        chosen = (np.arange(len(self.coordinates)) == secret).astype(np.float64)
+        return chosen @ self.coordinates + np.sqrt(self.variances) * normals
 
     def vector(self, noisy: FloatArray) -> FloatArray:
         """Compute the noisy output R_t of Algorithm 1 from noisy coordinates."""
@@ -91,11 +101,12 @@ def calibrate(
     reach = np.abs(coordinates - coordinates[likeliest]).max(axis=0)
     kept = spread > 0
     spread = np.maximum(spread, kernel.MASS_FLOOR * reach**2)[kept]
-    return Noise(y[likeliest] + mean, axes[kept], coordinates[:, kept], _noise_variances(spread, b))
+    variances = _certified(_noise_variances(spread, b), coordinates[:, kept], belief, b)
+    return Noise(y[likeliest] + mean, axes[kept], coordinates[:, kept], variances)
 
 
 def calibrate_votes(votes: npt.ArrayLike, n_classes: int, belief: Belief, step_budget: float) -> Noise:
-    """Calibrate noise for the one-hot labels of m models, in closed form (design decision 2)."""
+    """Calibrate noise for the one-hot labels of m models, in closed form."""
     b = check_budget(step_budget, "step_budget")
     row = check_votes(votes, n_classes, belief.n_models)
     if row.shape[0] != 1:
@@ -131,8 +142,7 @@ def _axes(centred: FloatArray, belief: Belief, method: Method) -> FloatArray:
 
 
 def _variances(coordinates: FloatArray, belief: Belief) -> FloatArray:
-    if coordinates.shape[0] != belief.n_models:
-        raise InvalidBelief(f"the belief must be over {coordinates.shape[0]} models, not {belief.n_models}")
+    """Compute the variance of each coordinate. It chooses the noise; `_leakage` certifies it."""
     p = belief.probabilities()
     likeliest = int(np.argmax(belief.log_probabilities))
     difference = coordinates - coordinates[likeliest]
@@ -146,5 +156,24 @@ def _noise_variances(spread: FloatArray, b: float) -> FloatArray:
         variances: FloatArray = deviations * deviations.sum() / (2 * b) * (1 + kernel.ROUNDING_MARGIN)
     if not np.isfinite(variances).all():
         raise InvalidOutputs(f"outputs differ too much to be hidden with {b:g} nats; rescale them")
-    leak = 0.5 * (spread / variances).sum()
+    return variances
+
+
+def _leakage(coordinates: FloatArray, belief: Belief, variances: FloatArray) -> float:
+    """Compute the certificate ½ sum_i Var_i / sigma_i², rounded up.
+
+    In place of a variance stands the mean square about the mean: no less, however the mean is rounded, and a sum of
+    positive terms. The variance itself is a difference, of which m equally likely models can leave a part in m.
+    """
+    if coordinates.shape[0] != belief.n_models:
+        raise InvalidBelief(f"the belief must be over {coordinates.shape[0]} models, not {belief.n_models}")
+    p = belief.probabilities()
+    difference = coordinates - coordinates[int(np.argmax(belief.log_probabilities))]
+    moments = p @ (difference - p @ difference) ** 2
+    return float(0.5 * (moments / variances).sum() * (1 + kernel.rounding_of_masses(p.size)))
+
+
+def _certified(variances: FloatArray, coordinates: FloatArray, belief: Belief, b: float) -> FloatArray:
+    """Scale the noise up if rounding has left its certificate above the budget."""
+    leak = _leakage(coordinates, belief, variances)
     return variances if leak <= b else variances * (leak / b * (1 + kernel.ROUNDING_MARGIN))

@@ -1,4 +1,4 @@
-"""How the numerical kernels are compiled: once per machine, cached on disk, and announced."""
+"""How the numerical kernels are compiled: once per installation and user, cached on disk, and announced."""
 
 import functools
 import hashlib
@@ -22,7 +22,8 @@ def compiled(function: Callable[P, T]) -> Callable[P, T]:
     Strict IEEE arithmetic (no fastmath): replaying a ledger must give the same bits.
 
     A kernel that makes arrays does not compile: Numba's memory manager is off. In return no references are
-    counted, which would cost about as much as the arithmetic on arrays this short.
+    counted, which would cost about as much as the arithmetic on arrays this short. So it must not return arrays,
+    also not as parts of tuples, to a kernel that allocates: that one would count them down.
     """
     return _compile(function, allocates=False)
 
@@ -34,16 +35,25 @@ def compiled_allocating(function: Callable[P, T]) -> Callable[P, T]:
 
 def _compile(function: Callable[P, T], *, allocates: bool) -> Callable[P, T]:
     _ours.add(function.__qualname__)
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": allocates}
-    kernel: Any = numba.njit(**options)(function)
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
+    try:
+        kernel: Any = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # neither beside the sources nor at the user's home can anything be written
+        return cast("Callable[P, T]", numba.njit(**options)(function))
     # Numba looks only at the file of the kernel itself when it decides whether a cached compilation is still
     # good. A kernel contains the code of those it calls, so every source beside it counts.
-    kernel._cache._cache_file._source_stamp = _digest_of_sources(Path(function.__code__.co_filename).parent)  # noqa: SLF001
+    kernel._cache._cache_file._source_stamp = digest_of_sources(Path(function.__code__.co_filename).parent)  # noqa: SLF001
     return cast("Callable[P, T]", kernel)
 
 
+def cache_of(kernel: Callable[..., Any]) -> Path | None:
+    """Return the folder in which compilations of a kernel are kept; None where nothing can be written."""
+    folder = cast("Any", kernel)._cache.cache_path  # noqa: SLF001
+    return None if folder is None else Path(folder)
+
+
 @functools.cache
-def _digest_of_sources(folder: Path) -> str:
+def digest_of_sources(folder: Path) -> str:
     digest = hashlib.sha256()
     for source in sorted({*folder.glob("*.py"), *Path(__file__).parent.glob("*.py")}):
         digest.update(source.read_bytes())

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.rounding import sum_up
-from pacpredict.core.validate import FloatArray
 from pacpredict.exceptions import InvalidBudget
+from pacpredict.types import FloatArray
 
 # A product, a square root, a sum and this product itself round four times, each by at most 2^-53.
 _ROUNDINGS = 1 + 2.0**-50

@@ -4,7 +4,7 @@ A query is the vector of the m models' labels. With w the belief summed per vote
 covariance of the one-hot output is diag(w) - w wᵀ, whose null vector is the vector of ones. So everything
 happens in the (k-1)-dimensional sum-zero subspace, in coordinates: class c sits at row c of a matrix `axes`
 of shape (k, k - 1), the secret's row is released with independent Gaussian noise per coordinate, and the
-noisy vector of the paper is a function of that (design decision 2, theory.md section 3).
+noisy vector of the paper is a function of that (theory.md, section 3).
 
 The guarantee needs no property of `axes`: the variance of each coordinate is computed from the very numbers that
 are released, and so is the belief. That the axes are orthonormal eigenvectors only makes the noise as small as
@@ -18,11 +18,11 @@ import numpy as np
 
 from pacpredict.core.axes import Scratch, make_scratch, padded, principal_axes
 from pacpredict.core.compiled import compiled, compiled_allocating
-from pacpredict.core.validate import FloatArray, IntArray
+from pacpredict.types import FloatArray, IntArray
 
 # A class that somebody votes for keeps at least this mass when noise is calibrated, however little the belief
-# leaves it. Raising a mass only raises noise, and 1e-24 keeps the noise (1e-12 and more) visible beside the
-# one-hot vector's ones for every budget: no contested release is free of noise, even in rounded numbers.
+# leaves it. Raising a mass only raises noise, and 1e-24 keeps the noise (1e-12 / sqrt(b) and more) visible beside the
+# one-hot vector's ones up to a million nats: no contested release is free of noise, even in rounded numbers.
 MASS_FLOOR = 1e-24
 
 # A model this unlikely never comes back; a finite number keeps every formula free of inf - inf.
@@ -32,10 +32,24 @@ LOG_BELIEF_FLOOR = -1e9
 # happened that the belief had all but ruled out. The belief is then normalised anew.
 LOG_SURPRISE = math.log(1e-15)
 
-# Noise variances are inflated by this fraction. It covers rounding: masses and variances are sums of at most a
-# thousand or so rounded terms (relative error below 2e-13), and a belief normalised once per release drifts from
-# sum 1 by about 1e-16 each time, in random directions (1e-13 after a million releases).
+# Noise variances are inflated by this fraction, and the certificate of a calibration looks whether it sufficed.
 ROUNDING_MARGIN = 1e-12
+
+# How far the sum of a belief may be from 1. Every update rounds the logarithms, and with them the sum by up to
+# 1e-15 (2 log m + 6 units of 2^-53, for any m in use), in random directions; so the sum is looked at after every
+# 256 contested releases, and the belief normalised if it is off by more than 2e-13.
+BELIEF_DRIFT = 5e-13
+RELEASES_PER_LOOK = 256
+_TOLERATED_DRIFT = 2e-13
+
+
+@compiled
+def rounding_of_masses(m: int) -> float:
+    """Bound the relative error of a class mass, and of anything linear in them: it grows with the models added up.
+
+    A sum of m rounded terms is wrong by m 2^-53 of itself, a difference from 1 that is at least a half by twice that.
+    """
+    return BELIEF_DRIFT + (m + 8) * 2.0**-51
 
 
 class Workspace(NamedTuple):
@@ -45,21 +59,25 @@ class Workspace(NamedTuple):
     gain: FloatArray  # (k,)
     axes: FloatArray  # (k, padded(k - 1))
     variance: FloatArray  # (padded(k - 1),)
-    coordinates: FloatArray  # (2, padded(k - 1))
+    coordinates: FloatArray  # (3, padded(k - 1))
     dissent: FloatArray  # (m,)
+    weights: IntArray  # (k,) of a finite channel
+    tables: FloatArray  # (n_bytes, 256) to add up membership bits with
     scratch: Scratch
 
 
 @compiled_allocating
-def make_workspace(k: int, m: int) -> Workspace:
-    """Allocate for up to k classes and m models."""
+def make_workspace(k: int, m: int, n_bytes: int = 0) -> Workspace:
+    """Allocate for up to k classes, m models and n_bytes of membership bits for each unit."""
     return Workspace(
         np.empty(k),
         np.empty(k),
         np.empty((k, padded(k - 1))),
         np.empty(padded(k - 1)),
-        np.empty((2, padded(k - 1))),
+        np.empty((3, padded(k - 1))),
         np.empty(m),
+        np.empty(k, dtype=np.int64),
+        np.empty((n_bytes, 256)),
         make_scratch(k),
     )
 
@@ -91,11 +109,15 @@ def sum_masses(
 
 
 @compiled
-def spread_of_coordinates(axes: FloatArray, mass: FloatArray, heaviest: int, spread: FloatArray) -> None:
-    """Compute the variance of each coordinate under the class masses (uᵀ Cov u of theory.md, 3).
+def spread_of_coordinates(
+    axes: FloatArray, mass: FloatArray, heaviest: int, spread: FloatArray, moment: FloatArray
+) -> None:
+    """Compute the variance of each coordinate under the class masses (uᵀ Cov u of theory.md, 3), in two ways.
 
     Differences to the heaviest class are taken first: when that class has nearly all the mass, the variance
-    is a small number made of small numbers, and nothing cancels.
+    is a small number made of small numbers, and nothing cancels. `spread` is the difference of mean square and
+    squared mean, which chooses the noise. `moment` is the mean square about the mean: no less than the variance,
+    however the mean is rounded, and a sum of positive terms, so right to `rounding_of_masses`. It certifies.
     """
     for i in range(spread.size):
         mean, square, origin = 0.0, 0.0, axes[heaviest, i]
@@ -104,6 +126,11 @@ def spread_of_coordinates(axes: FloatArray, mass: FloatArray, heaviest: int, spr
             mean += mass[c] * difference
             square += mass[c] * difference * difference
         spread[i] = square - mean * mean
+        about_mean = 0.0
+        for c in range(mass.size):
+            difference = (axes[c, i] - origin) - mean
+            about_mean += mass[c] * difference * difference
+        moment[i] = about_mean
 
 
 @compiled
@@ -120,7 +147,8 @@ def calibrate_masses(
     """
     heaviest = principal_axes(mass, axes, space.scratch)
     spread, deviation = space.coordinates[0, : variance.size], space.coordinates[1]
-    spread_of_coordinates(axes, mass, heaviest, spread)
+    moment = space.coordinates[2]
+    spread_of_coordinates(axes, mass, heaviest, spread, moment)
     for i in range(variance.size):
         deviation[i] = math.sqrt(spread[i])
     total = 0.0
@@ -130,7 +158,8 @@ def calibrate_masses(
     leak = 0.0
     for i in range(variance.size):
         variance[i] = deviation[i] * factor if i < mass.size - 1 else 1.0
-        leak += 0.5 * spread[i] / variance[i]
+        leak += 0.5 * moment[i] / variance[i]
+    leak *= 1.0 + rounding_of_masses(space.dissent.size)
     if leak > b:
         for i in range(variance.size):
             variance[i] *= leak / b * (1.0 + ROUNDING_MARGIN)
@@ -138,12 +167,34 @@ def calibrate_masses(
 
 
 @compiled
+def slot_of(secret: int, dissenters: IntArray, slots: IntArray, bulk: int) -> int:
+    """Find the slot that the secret votes for, in arithmetic alone.
+
+    A choice, even one without an `if`, may be compiled to a jump, and a jump that is taken for some secrets only
+    takes longer for them.
+    """
+    slot = bulk
+    for j in range(slots.size):
+        slot += (slots[j] - bulk) * (dissenters[j] == secret)
+    return slot
+
+
+@compiled
 def add_noise(
-    axes: FloatArray, variance: FloatArray, slot: int, normals: FloatArray, noisy: FloatArray
+    axes: FloatArray, variance: FloatArray, n_voted: int, slot: int, normals: FloatArray, noisy: FloatArray
 ) -> None:
-    """Write the noisy coordinates of the secret's label, where the secret votes `slot`: the release itself."""
+    """Write the noisy coordinates of the secret's label, where the secret votes `slot`: the release itself.
+
+    All rows are read, and all but one multiplied by 0, so that no address depends on the secret.
+    """
     for i in range(noisy.size):
-        noisy[i] = axes[slot, i] + math.sqrt(variance[i]) * normals[i]
+        noisy[i] = 0.0
+    for c in range(n_voted):
+        chosen = 1.0 * (c == slot)
+        for i in range(noisy.size):
+            noisy[i] += axes[c, i] * chosen
+    for i in range(noisy.size):
+        noisy[i] += math.sqrt(variance[i]) * normals[i]
 
 
 @compiled
@@ -199,6 +250,14 @@ def largest(values: FloatArray) -> float:
 
 
 @compiled
+def smallest(values: FloatArray) -> float:
+    least: float = values[0]
+    for i in range(1, values.size):
+        least = min(least, values[i])
+    return least
+
+
+@compiled
 def decode_map(mass: FloatArray, gain: FloatArray) -> tuple[int, float]:
     """Pick the class of the largest posterior mass; returns it and the log evidence, log sum mass exp(gain).
 
@@ -225,6 +284,21 @@ def normalise(log_belief: FloatArray) -> None:
     log_total = math.log(total)
     for i in range(log_belief.size):  # the top goes first: beside a large one the sum would lose its digits
         log_belief[i] = max((log_belief[i] - top) - log_total, LOG_BELIEF_FLOOR)
+
+
+@compiled
+def keep_normalised(log_belief: FloatArray, contested: int) -> None:
+    """Look at the belief's sum now and then, counted in contested releases, and repair it if it has drifted.
+
+    Counted, so that a replay looks at the same places.
+    """
+    if contested % RELEASES_PER_LOOK:
+        return
+    total = 0.0
+    for i in range(log_belief.size):
+        total += math.exp(log_belief[i])
+    if abs(total - 1.0) > _TOLERATED_DRIFT:
+        normalise(log_belief)
 
 
 @compiled

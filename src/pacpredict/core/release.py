@@ -1,85 +1,250 @@
-"""One pass over label votes: calibrate, add noise, decode and update, query by query (Algorithm 1)."""
+"""One pass over label votes: calibrate, answer and update, query by query (Algorithm 1, or the finite channel).
+
+A query on which the models differ is answered with the secret's label, noisy or through a channel, if nobody's odds can
+pass the limit; else with a label drawn from the belief, which needs no secret and changes nothing.
+"""
+
+import math
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from pacpredict.core import kernel
+from pacpredict.core import channel, exposure, kernel
 from pacpredict.core.axes import padded
 from pacpredict.core.compiled import compiled, compiled_allocating
-from pacpredict.core.tally import Tally, tally_votes
-from pacpredict.core.validate import FloatArray, IntArray, Votes
+from pacpredict.core.tally import Query, Tally, query_of, tally_votes
+from pacpredict.types import FloatArray, IntArray, Votes
 
-# Passed as the secret to replay a history: the noisy coordinates are then read instead of drawn.
+# Passed as the secret to replay a history: what was released is then read instead of drawn.
 REPLAY = -1
+
+# How a query was answered: all models agree; with what the secret says; from the belief, without the secret.
+AGREED, RELEASED, BELIEVED = 0, 1, 2
+
+
+# A channel that is short of room can be coupled less instead: units are looked at again when half the room is used up.
+PATIENCE = 0.5
+
+
+class Terms(NamedTuple):
+    """What every release of a deployment keeps to."""
+
+    b: float  # nats at most
+    finite: bool  # a label through a finite channel, instead of Gaussian noise
+    epsilon: float = math.inf  # limit on the shift of anybody's log-odds
+    delta: float = 0.0  # with Gaussian noise, the probability that one release may pass it
+    flat: bool = False  # charge also where all agree
+
+
+class Ground(NamedTuple):
+    """What a release stands on and moves: arrays that are updated in place, and the units that are watched."""
+
+    log_belief: FloatArray
+    track: FloatArray  # of core.exposure
+    bits: exposure.Bits
+    space: kernel.Workspace
+
+
+@compiled_allocating
+def lay_ground(
+    log_belief: FloatArray, track: FloatArray, bits: exposure.Bits, terms: Terms, k: int
+) -> Ground:
+    """Allocate what releases with up to k voted classes need."""
+    width = bits.members.shape[1] if terms.epsilon < math.inf else 0
+    return Ground(log_belief, track, bits, kernel.make_workspace(k, log_belief.size, width))
 
 
 @compiled
 def answer_contested(
-    tally: Tally,
-    q: int,
+    query: Query,
     secret: int,
-    b: float,
+    terms: Terms,
+    contested: int,
     normals: FloatArray,
-    log_belief: FloatArray,
+    uniform: int,
+    ground: Ground,
     noisy: FloatArray,
-    space: kernel.Workspace,
-) -> tuple[int, int]:
-    """Answer query q, on which the models differ; returns the labels by argmax and by map.
+) -> tuple[int, int, int]:
+    """Answer a query on which the models differ, the one after `contested` others.
 
-    `noisy` receives the release, the k - 1 noisy coordinates, and `log_belief` is updated in place. The secret
-    enters only as the slot that is noised.
+    Returns how it was answered and the slots of two labels: by argmax and by map, or twice the same. `noisy` receives
+    the noisy coordinates of a Gaussian release; a draw takes `uniform`, a number below 2^62. In a replay `noisy` holds
+    the former already, and `uniform` is the slot that was drawn. The secret enters only as the slot that is released.
     """
-    k, bulk, classes = tally.n_voted[q], tally.bulk[q], tally.classes[tally.class_start[q] :]
-    who = slice(tally.dissent_start[q], tally.dissent_start[q + 1])
-    dissenters, slots = tally.dissenters[who], tally.slots[who]
+    mass = ground.space.mass[: query.n_voted]
+    kernel.sum_masses(ground.log_belief, query.dissenters, query.slots, query.bulk, mass)
+    if terms.finite:
+        return _answer_through_channel(query, secret, terms, contested, uniform, ground)
+    return _answer_with_noise(query, secret, terms, contested, normals, uniform, ground, noisy)
+
+
+@compiled
+def _room_for(reach: float, patience: float, terms: Terms, contested: int, ground: Ground) -> float:
+    return exposure.room_for(
+        *(reach, patience, terms.epsilon, ground.log_belief, contested),
+        *(ground.track, ground.bits, ground.space.tables),
+    )
+
+
+@compiled
+def _answer_with_noise(
+    query: Query,
+    secret: int,
+    terms: Terms,
+    contested: int,
+    normals: FloatArray,
+    uniform: int,
+    ground: Ground,
+    noisy: FloatArray,
+) -> tuple[int, int, int]:
+    k, space = query.n_voted, ground.space
     mass, gain, axes, variance = space.mass[:k], space.gain[:k], space.axes, space.variance[: padded(k - 1)]
-    kernel.sum_masses(log_belief, dissenters, slots, bulk, mass)
-    heaviest = kernel.calibrate_masses(mass, b, axes, variance, space)
+    heaviest = kernel.calibrate_masses(mass, terms.b, axes, variance, space)
+    if terms.epsilon < math.inf:
+        reach = exposure.reach_of_noise(axes[:k], variance, heaviest, terms.delta)
+        if reach > _room_for(reach, 1.0, terms, contested, ground):
+            return _answer_at_limit(query, secret, uniform, terms, contested, ground)
     if secret != REPLAY:
-        slot = bulk
-        for j in range(slots.size):  # the same work whoever the secret is
-            slot = slots[j] if dissenters[j] == secret else slot
-        kernel.add_noise(axes, variance, slot, normals, noisy)
+        slot = kernel.slot_of(secret, query.dissenters, query.slots, query.bulk)
+        kernel.add_noise(axes, variance, k, slot, normals, noisy)
     kernel.log_likelihoods(axes, variance, noisy, heaviest, gain, space.coordinates)
     by_map, log_evidence = kernel.decode_map(mass, gain)
-    kernel.update_belief(log_belief, dissenters, slots, bulk, gain, log_evidence, space.dissent)
-    return classes[kernel.decode_argmax(axes, noisy, k)], classes[by_map]
+    exposure.move(ground.track, -kernel.smallest(gain))  # the largest gain is 0 by now
+    _learn(query, gain, log_evidence, contested, ground)
+    return RELEASED, kernel.decode_argmax(axes, noisy, k), by_map
+
+
+@compiled
+def _answer_through_channel(
+    query: Query, secret: int, terms: Terms, contested: int, uniform: int, ground: Ground
+) -> tuple[int, int, int]:
+    k, space = query.n_voted, ground.space
+    mass, weights, gain = space.mass[:k], space.weights[:k], space.gain[:k]
+    margin = kernel.rounding_of_masses(ground.log_belief.size) + contested * exposure.ROUNDING_OF_UPDATE
+    coupled = channel.couple(mass, terms.b, math.inf, margin, weights, gain)
+    if terms.epsilon < math.inf:
+        reach = channel.reach_of_weights(weights, coupled)
+        room = _room_for(reach, PATIENCE, terms, contested, ground)
+        if reach > room:  # less coupling will do
+            coupled = channel.couple(mass, terms.b, room, margin, weights, gain)
+    if coupled == 0:
+        return _answer_at_limit(query, secret, uniform, terms, contested, ground)
+    drawn = uniform
+    if secret != REPLAY:
+        slot = kernel.slot_of(secret, query.dissenters, query.slots, query.bulk)
+        drawn = channel.draw_slot(weights, slot, uniform)
+    odds = coupled / weights[drawn]
+    gain[:] = 0.0
+    gain[drawn] = math.log1p(odds)
+    exposure.move(ground.track, gain[drawn])
+    _learn(query, gain, math.log1p(mass[drawn] * odds), contested, ground)
+    return RELEASED, drawn, drawn
+
+
+@compiled
+def _answer_at_limit(
+    query: Query, secret: int, uniform: int, terms: Terms, contested: int, ground: Ground
+) -> tuple[int, int, int]:
+    """Answer from the belief because nothing can be released; afterwards it is known how much room there is."""
+    if terms.epsilon < math.inf:
+        exposure.settle(
+            *(terms.epsilon, ground.log_belief, contested, ground.track, ground.bits, ground.space.tables)
+        )
+    return _answer_from_belief(query, secret, uniform, ground)
+
+
+@compiled
+def _answer_from_belief(query: Query, secret: int, uniform: int, ground: Ground) -> tuple[int, int, int]:
+    """Draw a label as likely as the belief says: a function of history and votes, and of fresh randomness."""
+    drawn = uniform
+    if secret != REPLAY:
+        weights = ground.space.weights[: query.n_voted]
+        channel.fill_weights(ground.space.mass[: query.n_voted], 0, weights)
+        drawn = channel.draw_slot(weights, 0, uniform)
+    return BELIEVED, drawn, drawn
+
+
+@compiled
+def _answer_unasked(query: Query, secret: int, uniform: int, ground: Ground) -> tuple[int, int, int]:
+    """Answer from the belief when nothing may be charged any more, whatever the limit on odds says."""
+    mass = ground.space.mass[: query.n_voted]
+    kernel.sum_masses(ground.log_belief, query.dissenters, query.slots, query.bulk, mass)
+    return _answer_from_belief(query, secret, uniform, ground)
+
+
+@compiled
+def _learn(query: Query, gain: FloatArray, log_evidence: float, contested: int, ground: Ground) -> None:
+    kernel.update_belief(
+        ground.log_belief, query.dissenters, query.slots, query.bulk, gain, log_evidence, ground.space.dissent
+    )
+    kernel.keep_normalised(ground.log_belief, contested + 1)
 
 
 @compiled_allocating
 def answer_all(
-    tally: Tally, secret: int, b: float, normals: FloatArray, log_belief: FloatArray, noisy: FloatArray
-) -> IntArray:
-    """Answer the queries of a tally in turn; returns labels (2, n_queries), by argmax and by map.
+    tally: Tally,
+    secret: int,
+    terms: Terms,
+    contested: int,
+    left: int,
+    normals: FloatArray,
+    uniforms: IntArray,
+    log_belief: FloatArray,
+    track: FloatArray,
+    bits: exposure.Bits,
+    noisy: FloatArray,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Answer the queries of a tally in turn, after `contested` contested ones and with `left` steps to charge.
 
-    For each contested query `normals` holds n_voted - 1 numbers and `noisy` receives as many, one query after the
-    other; a query on which all agree uses none and leaves the belief as it is.
+    Returns how each was answered, the steps that it is charged, and labels (2, n_queries). For each contested query
+    `normals` holds n_voted - 1 numbers and `noisy` may receive as many, one query after the other, and `uniforms` holds
+    one; a query on which all agree uses none and leaves the belief as it is. With no steps left the belief answers.
     """
-    labels = np.empty((2, tally.n_voted.size), dtype=np.int64)
-    space = kernel.make_workspace(tally.n_voted.max(), log_belief.size)
-    _answer_each(tally, secret, b, normals, log_belief, noisy, labels, space)
-    return labels
+    n = tally.n_voted.size
+    how, charged, labels = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((2, n), np.int64)
+    ground = lay_ground(log_belief, track, bits, terms, tally.n_voted.max())
+    _answer_each(
+        tally, secret, terms, contested, left, normals, uniforms, ground, noisy, how, charged, labels
+    )
+    return how, charged, labels
 
 
 @compiled
 def _answer_each(
     tally: Tally,
     secret: int,
-    b: float,
+    terms: Terms,
+    contested: int,
+    left: int,
     normals: FloatArray,
-    log_belief: FloatArray,
+    uniforms: IntArray,
+    ground: Ground,
     noisy: FloatArray,
+    how: IntArray,
+    charged: IntArray,
     labels: IntArray,
-    space: kernel.Workspace,
 ) -> None:
-    used = 0
+    used, asked = 0, 0
     for q in range(tally.n_voted.size):
-        k = tally.n_voted[q]
-        if k == 1:
-            labels[0, q] = labels[1, q] = tally.classes[tally.class_start[q]]
-            continue
-        mine, out = normals[used : used + k - 1], noisy[used : used + k - 1]
-        labels[0, q], labels[1, q] = answer_contested(tally, q, secret, b, mine, log_belief, out, space)
-        used += k - 1
+        query = query_of(tally, q)
+        size = query.n_voted - 1
+        first = second = 0
+        if size == 0:
+            how[q] = AGREED
+        else:
+            uniform = uniforms[asked] if uniforms.size else 0
+            mine, released = normals[used : used + size], noisy[used : used + size]
+            if left > 0:
+                how[q], first, second = answer_contested(
+                    query, secret, terms, contested + asked, mine, uniform, ground, released
+                )
+            else:
+                how[q], first, second = _answer_unasked(query, secret, uniform, ground)
+            used, asked = used + size, asked + 1
+        charged[q] = (how[q] == RELEASED) | ((how[q] == AGREED) & terms.flat & (left > 0))
+        left -= charged[q]
+        labels[0, q], labels[1, q] = query.classes[first], query.classes[second]
 
 
 @compiled_allocating
@@ -94,9 +259,23 @@ def answer_votes(
     n_classes: int,
     secret: int,
     b: float,
+    finite: bool,
+    epsilon: float,
+    delta: float,
+    flat: bool,
+    contested: int,
+    left: int,
     normals: FloatArray,
+    uniforms: IntArray,
     log_belief: FloatArray,
+    track: FloatArray,
+    members: npt.NDArray[np.uint8],
+    prior_odds: FloatArray,
     noisy: FloatArray,
-) -> IntArray:
-    """Answer rows of votes in turn. Tallying again is cheaper than handing a tally through Python."""
-    return answer_all(tally_votes(votes, n_classes), secret, b, normals, log_belief, noisy)
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Answer rows of votes in turn. Tallying again is cheaper than handing a tally, or any tuple, through Python."""
+    terms, bits = Terms(b, finite, epsilon, delta, flat), exposure.Bits(members, prior_odds)
+    tally = tally_votes(votes, n_classes)
+    return answer_all(
+        tally, secret, terms, contested, left, normals, uniforms, log_belief, track, bits, noisy
+    )

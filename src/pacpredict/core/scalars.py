@@ -3,11 +3,13 @@
 import math
 from operator import index
 
+from pacpredict import defaults
 from pacpredict.exceptions import InvalidBudget, InvalidModelCount, InvalidProbability
 
-# The variance of the noise of a vote is of the order of 1 / budget, and at the least 1e-24 of that: between these
-# limits it and its inverse are ordinary floating-point numbers.
-SMALLEST_BUDGET, LARGEST_BUDGET = 1e-300, 1e100
+# The deviation of the noise of a vote is of the order of 1 / sqrt(budget), and 1e-12 of that where the belief has all
+# but ruled a class out. Down to 1e-300 nats it is an ordinary floating-point number. From 1e9 nats on the smallest
+# would vanish in the last digit of what it is added to; promises end at 1 nat, or a few.
+SMALLEST_BUDGET, TOO_LARGE_BUDGET = 1e-300, 1e9
 
 
 def check_budget(nats: float, name: str = "budget_nats") -> float:
@@ -15,9 +17,9 @@ def check_budget(nats: float, name: str = "budget_nats") -> float:
     value = as_float(nats, name, InvalidBudget)
     if not math.isfinite(value) or value <= 0:
         raise InvalidBudget(f"{name} must be a finite number of nats above 0, got {nats!r}")
-    if not SMALLEST_BUDGET <= value <= LARGEST_BUDGET:
+    if not SMALLEST_BUDGET <= value < TOO_LARGE_BUDGET:
         raise InvalidBudget(
-            f"{name} must be between {SMALLEST_BUDGET:g} and {LARGEST_BUDGET:g} nats, got {nats!r}"
+            f"{name} must be at least {SMALLEST_BUDGET:g} and below {TOO_LARGE_BUDGET:g} nats, got {nats!r}"
         )
     return value
 
@@ -51,6 +53,14 @@ def check_success(success: float) -> float:
     return value
 
 
+def check_rate(rate: float, name: str) -> float:
+    """Return the rate of true or false positives of a test: a probability, 0 and 1 included."""
+    value = as_float(rate, name, InvalidProbability)
+    if not 0 <= value <= 1:
+        raise InvalidProbability(f"{name} must lie between 0 and 1, got {rate!r}; write 0.1 % as 0.001")
+    return value
+
+
 def check_delta(delta: float) -> float:
     """Return the delta of (epsilon, delta)-DP: at least 0 and below 1, where it promises nothing."""
     value = as_float(delta, "delta", InvalidProbability)
@@ -67,12 +77,24 @@ def check_epsilon(epsilon: float) -> float:
     return value
 
 
+def check_exposure(epsilon: float) -> float:
+    """Return a limit on how far log-odds may move: above 0 and finite."""
+    value = as_float(epsilon, "exposure", InvalidProbability)
+    if not 0 < value < math.inf:
+        raise InvalidProbability(
+            f"exposure, the limit on log-odds, must be above 0 and finite, got {epsilon!r}; 1 is the default, None is "
+            "no limit"
+        )
+    return value
+
+
 def check_model_count(m: int) -> int:
     """Return an even number of models, so that every record can be in exactly half the subsets."""
     if not hasattr(m, "__index__") or m < 2 or m % 2:
         raise InvalidModelCount(
             f"the number of models must be even and at least 2, got {m!r}; an even number lets each record "
-            "be in exactly half of the subsets, which makes the membership prior 1/2 (128 is the default)"
+            "be in exactly half of the subsets, which makes the membership prior 1/2 "
+            f"({defaults.MODELS} is the default)"
         )
     return index(m)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pacpredict.core.compiled import compiled, compiled_allocating
-from pacpredict.core.validate import IntArray, Votes
+from pacpredict.types import IntArray, Votes
 
 
 class Tally(NamedTuple):
@@ -22,6 +22,28 @@ class Tally(NamedTuple):
     dissent_start: IntArray  # (n + 1,)
     dissenters: IntArray  # models, ascending within a query
     slots: IntArray  # of their classes
+
+
+class Query(NamedTuple):
+    """The votes on one query of a tally."""
+
+    n_voted: int
+    classes: IntArray
+    bulk: int
+    dissenters: IntArray
+    slots: IntArray
+
+
+@compiled
+def query_of(tally: Tally, q: int) -> Query:
+    who = slice(tally.dissent_start[q], tally.dissent_start[q + 1])
+    return Query(
+        tally.n_voted[q],
+        tally.classes[tally.class_start[q] : tally.class_start[q + 1]],
+        tally.bulk[q],
+        tally.dissenters[who],
+        tally.slots[who],
+    )
 
 
 @compiled

@@ -8,11 +8,9 @@ import numpy.typing as npt
 from pacpredict.core.compiled import compiled
 from pacpredict.core.scalars import check_budget, check_leakage, check_model_count, check_prior
 from pacpredict.exceptions import InvalidBelief, InvalidOutputs, InvalidVotes
+from pacpredict.types import FloatArray, Votes
 
 __all__ = [
-    "FloatArray",
-    "IntArray",
-    "Votes",
     "check_belief",
     "check_budget",
     "check_leakage",
@@ -21,10 +19,6 @@ __all__ = [
     "check_prior",
     "check_votes",
 ]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-Votes = npt.NDArray[np.int16]  # short: a row of 128 votes is read in four cache lines
 
 # As many classes as a vote can name.
 MOST_CLASSES = int(np.iinfo(np.int16).max)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from pacpredict.ensemble.artifact.files import write_whole
 from pacpredict.exceptions import InvalidTable
+from pacpredict.files import user_cache, write_whole
 
 _UCI = "https://archive.ics.uci.edu/static/public"
 
@@ -97,7 +97,7 @@ def _with_categories(table: pd.DataFrame, target: str) -> pd.DataFrame:
 
 def _read(file: _File) -> bytes:
     given = os.environ.get("PACPREDICT_DATA")
-    path = (Path(given) if given else _cache()) / file.name
+    path = (Path(given) if given else user_cache()) / file.name
     if not path.exists():
         if given:
             raise InvalidTable(f"PACPREDICT_DATA has no {file.name}; unset it to fetch the file from UCI")
@@ -108,10 +108,6 @@ def _read(file: _File) -> bytes:
             f"{path} is not the published file: its SHA-256 differs; remove it to fetch it again"
         )
     return data
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pacpredict"
 
 
 def _fetch(file: _File, path: Path) -> None:

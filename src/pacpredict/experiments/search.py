@@ -9,16 +9,19 @@ out. About two minutes of one core for each model with 4,000 records.
 import argparse
 import json
 import time
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed
 
-from pacpredict.ensemble.learners.search import GRID, N_FOLDS, RUNGS, TUNES, Tune
-from pacpredict.ensemble.learners.xgboost import XGBoostLearner
-from pacpredict.ensemble.pool import Pool
 from pacpredict.experiments.datasets import DATASETS
 from pacpredict.experiments.tabular import SEED, split
+from pacpredict.learners.learner import TrainingSet
+from pacpredict.learners.registry import TUNES, Tune
+from pacpredict.learners.search import GRID, N_FOLDS, RUNGS
+from pacpredict.learners.xgboost import XGBoostLearner
+from pacpredict.tables.schema import Rows, Schema
+from pacpredict.training.pool import Pool
 
 
 def search_both(name: str, i: int, n_records: int) -> list[dict[str, Any]]:
@@ -26,9 +29,10 @@ def search_both(name: str, i: int, n_records: int) -> list[dict[str, Any]]:
     (records, held_out), target = split(name), DATASETS[name].target
     pool = Pool.of_frame(records, target)
     truth = pool.classes.codes(held_out[target])
-    asked = pool.schema.features(pool.schema.rows(held_out.drop(columns=target)))
+    schema = cast("Schema", pool.schema)  # of tables
+    asked = schema.features(schema.rows(held_out.drop(columns=target)))
     subset = np.random.default_rng([SEED, i]).permutation(len(pool))[:n_records]
-    features, labels = pool.schema.features(pool.rows)[subset], pool.labels[subset]
+    features, labels = schema.features(cast("Rows", pool.rows))[subset], pool.labels[subset]
     return [_measure(tune, i, features, labels, pool, asked, truth) for tune in TUNES]
 
 
@@ -36,10 +40,11 @@ def _measure(
     tune: Tune, i: int, features: Any, labels: Any, pool: Pool, asked: Any, truth: Any
 ) -> dict[str, Any]:
     learner, started = XGBoostLearner(tune=tune), time.process_time()
-    trained = learner.fit(features, labels, pool.schema, seed=i)
+    schema = cast("Schema", pool.schema)
+    trained = learner.fit(TrainingSet(features, labels, pool.classes.values), schema, seed=i)
     seconds = time.process_time() - started
     classes = [np.arange(len(pool.classes))]
-    answers = learner.voter([trained.model], classes, len(pool.classes), pool.schema).votes(asked)[:, 0]
+    answers = learner.voter([trained.model], classes, len(pool.classes), schema).votes(asked)[:, 0]
     accuracy = 100 * float((answers == truth).mean())
     return {
         "subset": i,

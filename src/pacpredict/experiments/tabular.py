@@ -2,9 +2,11 @@
 
     python -m pacpredict.experiments.tabular census --artifact census.pac
     python -m pacpredict.experiments.tabular bank --artifact bank.pac --json
+    python -m pacpredict.experiments.tabular census --artifact census.pac --lives 20
 
 Fits 128 XGBoost models on four fifths of the records, each with its own search for settings, and simulates 1,000
-deployments that answer the other fifth. About 20 minutes on two cores; interrupted, it goes on where it was.
+deployments that answer the other fifth. About 20 minutes on two cores; interrupted, it goes on where it was. With
+`--lives`, so many deployments are asked until their default total is spent, to see whether the limit on odds is felt.
 """
 
 import argparse
@@ -12,21 +14,26 @@ import json
 import math
 import time
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pacpredict import defaults
+from pacpredict.artifact.artifact import Artifact
 from pacpredict.cli.progress import progress_bar
+from pacpredict.core.decode import DECODERS_OF, Mechanism
 from pacpredict.core.simulate import simulate
-from pacpredict.curator import fit_deployment
-from pacpredict.ensemble.artifact.artifact import Artifact
-from pacpredict.ensemble.learners.registry import learner_named
-from pacpredict.ensemble.learners.search import TUNES, Tune
-from pacpredict.ensemble.pool import Pool
-from pacpredict.ensemble.recipe import DEFAULT_STEP, Recipe, default_total
+from pacpredict.deployment import Deployment
+from pacpredict.experiments.accuracy import accuracy_by_decoder
 from pacpredict.experiments.datasets import DATASETS
-from pacpredict.mechanism.budget import Budget
+from pacpredict.learners.registry import TUNES, Tune, learner_named
+from pacpredict.mechanism.planned_budget import plan_budget
+from pacpredict.tables.options import TableOptions
+from pacpredict.training.pool import Pool
+from pacpredict.training.recipe import Recipe
+from pacpredict.types import IntArray, Votes
 
 SEED = 1  # of the split, the subsets and the simulation
 TEST_SHARE = 0.2
@@ -54,6 +61,20 @@ class Accuracy(NamedTuple):
     argmax_sd: float  # over trials
     map: float
     map_sd: float
+    sample: float
+    sample_sd: float
+
+
+class Life(NamedTuple):
+    """Of deployments with the default limit on odds, asked ordinary queries until the default total was spent."""
+
+    mechanism: Mechanism
+    trials: int
+    queries: int  # that each was asked
+    contested: int  # the smallest number of these on which models differed
+    believed: int  # answers from the belief, because of the limit, in all trials
+    exposure_sd: float  # of the log-odds of all records in all trials
+    exposure_largest: float
 
 
 def split(name: str) -> tuple[Any, Any]:
@@ -68,30 +89,68 @@ def fit(name: str, path: Path, tune: Tune, n_models: int, n_jobs: int) -> Artifa
     """Fit the artifact unless it is there."""
     if path.exists():
         return Artifact.open(path)
-    pool = Pool.of_frame(split(name)[0], DATASETS[name].target)
-    recipe = Recipe(SEED, Budget(DEFAULT_STEP, default_total()), n_models)
-    with progress_bar("models") as progress:
-        return fit_deployment(
-            path, pool, learner_named("xgboost", tune=tune), recipe, n_jobs=n_jobs, progress=progress
-        )
+    options = TableOptions(DATASETS[name].target, person_per_row=True)  # as the paper draws
+    pool = Pool.of_frame(split(name)[0], options)
+    recipe = Recipe(SEED, plan_budget(), n_models)
+    learner = learner_named("xgboost", tune=tune)
+    with (
+        progress_bar("models") as progress,
+        Deployment.fit(path, pool, learner, recipe, n_jobs=n_jobs, progress=progress) as deployment,
+    ):
+        return deployment.artifact
 
 
 def measure(name: str, artifact: Artifact, n_trials: int, budgets: Sequence[str] = SHOWN) -> list[Accuracy]:
     """Simulate deployments that answer every held-out record once."""
     published = dict(zip(STEPS, PUBLISHED[name], strict=True))
+    votes, truth, n_classes = _held_out(name, artifact)
+    rows = []
+    for noise in budgets:
+        found = accuracy_by_decoder(
+            votes, truth, STEPS[noise], n_trials=n_trials, seed=SEED, n_classes=n_classes
+        )
+        rows.append(Accuracy(noise, published[noise], *chain.from_iterable(found.values())))
+    return rows
+
+
+def live(name: str, artifact: Artifact, mechanism: Mechanism, n_trials: int) -> Life:
+    """Ask the held-out records again and again, each time with fresh noise, until the default total is spent."""
+    votes, truth, n_classes = _held_out(name, artifact)
+    subsets = artifact.ensemble().space.subsets.matrix()
+    share = float((votes.min(axis=1) < votes.max(axis=1)).mean())
+    budget = plan_budget()
+    result = simulate(
+        votes,
+        truth,
+        budget.step,
+        n_trials=n_trials,
+        seed=SEED,
+        mechanism=mechanism,
+        exposure=defaults.EXPOSURE,
+        n_classes=n_classes,
+        n_queries=len(votes) * math.ceil(budget.total_steps / share / len(votes)),
+        membership=subsets,
+    )
+    inside = np.exp(result.log_belief[:, -1]) @ subsets
+    shifts = np.log(inside / (1 - inside))  # half of the subsets have each record, so its odds were 1
+    return Life(
+        mechanism,
+        n_trials,
+        int(result.checkpoints[-1]),
+        int(result.contested.min()),
+        int(result.believed.sum()),
+        round(float(shifts.std()), 5),
+        round(float(np.abs(shifts).max()), 5),
+    )
+
+
+def _held_out(name: str, artifact: Artifact) -> tuple[Votes, IntArray, int]:
+    """Return the votes on the records to ask about, their true labels, and the number of classes."""
     held_out, target = split(name)[1], DATASETS[name].target
     ensemble = artifact.ensemble()
     truth = ensemble.classes.codes(held_out[target])
     votes = ensemble.votes(ensemble.schema.rows(held_out.drop(columns=target)), n_threads=2)
-    rows = []
-    for noise in budgets:
-        result = simulate(
-            votes, truth, STEPS[noise], n_trials=n_trials, seed=SEED, n_classes=len(ensemble.classes)
-        )
-        percent = {decoder: 100 * result.accuracy(decoder)[:, -1] for decoder in ("argmax", "map")}
-        summary = [float(f(percent[d])) for d in ("argmax", "map") for f in (np.mean, np.std)]
-        rows.append(Accuracy(noise, published[noise], *(round(figure, 3) for figure in summary)))
-    return rows
+    return votes, truth, len(ensemble.classes)
 
 
 def main() -> None:
@@ -101,17 +160,23 @@ def main() -> None:
     parser.add_argument("dataset", choices=DATASETS)
     parser.add_argument("--artifact", type=Path, required=True, help="where to fit it, or where it is")
     parser.add_argument("--tune", choices=TUNES, default="halving")
-    parser.add_argument("--models", type=int, default=128)
+    parser.add_argument("--models", type=int, default=defaults.MODELS)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument(
         "--jobs", type=int, default=-1, help="models trained at a time (default: one per core)"
     )
     parser.add_argument("--all", action="store_true", help="measure all sixteen budgets that were published")
+    parser.add_argument("--lives", type=int, help="deployments to ask until their total is spent")
     parser.add_argument("--json", action="store_true", help="print an object for machines")
     options = parser.parse_args()
     started = time.perf_counter()
     artifact = fit(options.dataset, options.artifact, options.tune, options.models, options.jobs)
     seconds = time.perf_counter() - started
+    if options.lives:
+        _print_lives(
+            [live(options.dataset, artifact, one, options.lives) for one in DECODERS_OF], options.json
+        )
+        return
     training = sum(record["cpu_seconds"] for record in artifact.records())
     rows = measure(options.dataset, artifact, options.trials, tuple(STEPS) if options.all else SHOWN)
     if options.json:
@@ -121,9 +186,22 @@ def main() -> None:
         return
     about = f"{options.models} models, {training / 60:.0f} minutes of one core, {options.trials} trials"
     print(f"{options.dataset}: {about}\n")
-    print("step budget   published    argmax    (sd)       map    (sd)")
+    print("step budget   published    argmax    (sd)       map    (sd)    sample    (sd)")
     for row in rows:
-        print("{:<11} {:>9.2f} % {:>7.2f} % {:>7.2f} {:>7.2f} % {:>7.2f}".format(*row))
+        print(
+            "{:<11} {:>9.2f} %{}".format(
+                *row[:2], "".join(map(" {:>7.2f} % {:>7.2f}".format, row[2::2], row[3::2]))
+            )
+        )
+
+
+def _print_lives(lives: Sequence[Life], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([life._asdict() for life in lives], indent=2))
+        return
+    print("mechanism  trials    queries  contested  from the belief  sd of log-odds  largest")
+    for life in lives:
+        print("{:<9} {:>7} {:>10,} {:>10,} {:>16,} {:>15.5f} {:>8.5f}".format(*life))
 
 
 if __name__ == "__main__":

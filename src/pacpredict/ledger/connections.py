@@ -2,6 +2,7 @@
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -18,6 +19,9 @@ class Connection(Protocol):
 
     def is_current(self) -> bool:
         """Say whether it still leads to the ledger that it was made for."""
+
+    def place(self) -> str:
+        """Say which file or database server this is, however it is reached; a copy is at another place."""
 
     def begin(self) -> None:
         """Begin a transaction that excludes those of all other writers."""
@@ -47,8 +51,12 @@ class Connections:
         self._writer: Connection | None = None
         self._reader: Connection | None = None
         self._owner: int | None = None  # the thread that has the turn
+        self.n_made = 0  # how often it had to connect in order to write
         self._process = os.getpid()
         self._is_closed = False
+        # Whoever forgets to close a ledger leaves no database open.
+        self._held: list[Connection] = []
+        weakref.finalize(self, _close_all, self._held)
 
     def writer(self) -> Connection | None:
         """Return the writer if this thread has a turn and has not committed yet."""
@@ -59,6 +67,7 @@ class Connections:
     @contextmanager
     def turn(self) -> Iterator[Connection]:
         """Begin a transaction that excludes all other writers; what is not committed in it is discarded."""
+        self._check_process()  # before any lock, which a thread of the other process may have held
         with self._turn_lock:
             self._check_usable()
             try:
@@ -76,6 +85,7 @@ class Connections:
         """Read in the turn, if this thread has one, and otherwise without waiting for the turns of others."""
         if (writer := self.writer()) is not None:
             return writer.run(statement, values)
+        self._check_process()
         with self._reader_lock:
             self._check_usable()
             try:
@@ -85,6 +95,8 @@ class Connections:
                 raise
 
     def close(self) -> None:
+        if self._process != os.getpid():  # what is open belongs to the other process
+            return
         with self._turn_lock, self._reader_lock:
             self._is_closed = True
             self._give_up_writer()
@@ -93,6 +105,8 @@ class Connections:
     def _check_usable(self) -> None:
         if self._is_closed:
             raise LedgerError("this ledger was closed; open it again")
+
+    def _check_process(self) -> None:
         if self._process != os.getpid():  # a database connection must not be carried into another process
             raise LedgerError(
                 "this ledger was opened before the process forked; open it again after the fork"
@@ -110,6 +124,8 @@ class Connections:
                 return self._writer
         self._give_up_writer()
         self._writer = self._connect()
+        self.n_made += 1
+        self._held.append(self._writer)
         self._writer.begin()
         return self._writer
 
@@ -122,6 +138,7 @@ class Connections:
                     raise
         self._give_up_reader()
         self._reader = self._connect()
+        self._held.append(self._reader)
         return self._reader.run(statement, values)
 
     def _discard(self) -> None:
@@ -133,10 +150,17 @@ class Connections:
 
     def _give_up_writer(self) -> None:
         if self._writer is not None:
+            self._held.remove(self._writer)
             self._writer.close()
         self._writer = None
 
     def _give_up_reader(self) -> None:
         if self._reader is not None:
+            self._held.remove(self._reader)
             self._reader.close()
         self._reader = None
+
+
+def _close_all(held: list[Connection]) -> None:
+    for connection in held:
+        connection.close()

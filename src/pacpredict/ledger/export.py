@@ -14,7 +14,18 @@ from pacpredict.ledger.records import Record
 from pacpredict.ledger.sql import SqlLedger
 from pacpredict.mechanism.budget import Budget
 
-COLUMNS = ("sequence", "time", "client", "id", "digest", "label", "charge_nats", "spent_nats", "chain")
+COLUMNS = (
+    "sequence",
+    "time",
+    "client",
+    "kind",
+    "request",
+    "digest",
+    "label",
+    "charge_nats",
+    "spent_nats",
+    "chain",
+)
 
 # Rows that are turned into a part of a Parquet file at a time.
 _PART = 50_000
@@ -42,13 +53,18 @@ def _describe(record: Record, budget: Budget, label_of: Callable[[int], Any]) ->
         entry.sequence,
         record.time,
         entry.client,
-        entry.id,
-        None if entry.digest is None else entry.digest.hex(),
+        entry.kind,
+        _hex(entry.request),
+        _hex(entry.digest),
         None if entry.label is None else label_of(entry.label),
         budget.nats(entry.charged_steps),
         budget.nats(record.spent_steps),
         record.chain.hex(),
     )
+
+
+def _hex(digest: bytes | None) -> str | None:
+    return None if digest is None else digest.hex()
 
 
 def _write_csv(rows: Iterable[tuple[Any, ...]], path: Path) -> int:
@@ -69,7 +85,7 @@ def _write_parquet(rows: Iterator[tuple[Any, ...]], path: Path) -> int:
     except ImportError as problem:
         raise MissingExtra("parquet", "a Parquet file") from problem
     text, number = pa.string(), pa.float64()
-    types = (pa.int64(), text, text, text, text, text, number, number, text)
+    types = (pa.int64(), *(text,) * 6, number, number, text)
     schema = pa.schema(list(zip(COLUMNS, types, strict=True)))
     n, label = 0, COLUMNS.index("label")
     with parquet.ParquetWriter(path, schema) as writer:

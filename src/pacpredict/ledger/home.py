@@ -1,53 +1,318 @@
-"""Where an artifact's ledger is: in its directory, or at a URL."""
+"""Where a deployment keeps its ledger and its witness, and the acts of an owner who takes them elsewhere."""
 
+import sqlite3
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from pacpredict.ensemble.artifact.artifact import LEDGER
-from pacpredict.exceptions import InvalidInput, MissingExtra
-from pacpredict.ledger.sql import SqlLedger
+from pacpredict.exceptions import (
+    InvalidInput,
+    LedgerConflict,
+    LedgerDamaged,
+    LedgerError,
+    LedgerUnavailable,
+    MissingExtra,
+)
+from pacpredict.files import remove_drafts
+from pacpredict.ledger.anchor import open_anchor
+from pacpredict.ledger.backup import restore
+from pacpredict.ledger.sql import Link, SqlLedger
 from pacpredict.ledger.sqlite import SqliteLedger
-from pacpredict.ledger.witness import WitnessedLedger, open_witnessed
-from pacpredict.mechanism.ledger import Failpoints, nowhere
+from pacpredict.ledger.witness import FileWitness, Sighting, Witness, read_old_witness
+from pacpredict.ledger.witnessed import WitnessedLedger, check_old_sighting, check_sighting
+from pacpredict.mechanism.ledger import Entry, Failpoints, State, nowhere
 
 if TYPE_CHECKING:
     from pacpredict.ledger.postgres import PostgresLedger
 
 
-def create_ledger(home: Path, identity: str) -> WitnessedLedger:
-    """Put an empty ledger into the directory of an artifact in the making."""
-    return open_witnessed(home, lambda _: SqliteLedger(home / LEDGER, deployment=identity))
+_UNREADABLE = "a file that cannot be read, and may be anything"
 
 
-def open_ledger(
-    home: Path, identity: str, url: str | None = None, *, at: Failpoints = nowhere
-) -> WitnessedLedger:
-    """Open the ledger of an artifact. It has one from the start: a missing one is never replaced by an empty one."""
-    return open_witnessed(home, lambda _: _connect(home, identity, url, at))
+@dataclass(frozen=True)
+class Home:
+    """The files of one deployment, its identity, and the key of its history."""
+
+    ledger: Path
+    witness: Path
+    old_witness: Path  # of the first version
+    deployment: str
+    key: bytes = field(repr=False)
+
+    def found(self, location: str, entries: Sequence[Entry] = (), state: State | None = None) -> None:
+        """Put a ledger and its witness here, with the history that goes on, if one does.
+
+        `location` is where they will be found, if this directory is still to get its name.
+        """
+        with SqliteLedger(self.ledger, key=self.key, deployment=self.deployment) as ledger:
+            if state is not None:
+                ledger.commit(entries, state)
+            with closing(self._near()) as witness:
+                witness.replace(_sighting(ledger)._replace(location=location))
+
+    def open(
+        self,
+        url: str | None = None,
+        anchor: str | None = None,
+        *,
+        to_look: bool = False,
+        at: Failpoints = nowhere,
+    ) -> WitnessedLedger:
+        """Open the ledger that is here or at a URL. A missing one is never replaced by an empty one.
+
+        Whoever opens it only `to_look` does not begin to use an anchor, which would be for good.
+        """
+        near, old = self._near(), read_old_witness(self.old_witness)
+        seen = near.read()
+        known = seen or old
+        if known is None:
+            raise self._missing_witness()
+        if to_look and anchor is not None and known.anchor is None:
+            raise InvalidInput(
+                "this deployment has no anchor yet: `serve` or `predict` with --anchor begins to use one, for good"
+            )
+        with ExitStack() as opened:
+            opened.callback(near.close)
+            ledger = opened.enter_context(self._connect(url, at, known))
+            far = self._anchor(ledger, known, anchor, opened)
+            if seen is None:
+                check_old_sighting(ledger, known)
+            else:
+                may_fail_over = far is not None and ledger.kind == "postgresql"
+                check_sighting(ledger, seen, may_be_elsewhere=may_fail_over)
+                ledger.may_fail_over = may_fail_over
+            ledger.check_links(known.verified)
+            witnessed = self._begin(ledger, near, far, seen)
+            opened.pop_all()
+            return witnessed
+
+    def begin_at(self, url: str, anchor: str | None = None) -> None:
+        """Let a deployment that has answered nothing yet begin at a URL, without a move of its own."""
+        if not self.ledger.exists():
+            return
+        with self._own() as own:
+            is_new = own.head().moved_to is None and not own.head().sequence
+        if is_new:
+            self.move_to(url, anchor)
+
+    def move_to(self, url: str, anchor: str | None = None) -> str:
+        """Take the history from here to a PostgreSQL database; returns where it is then, without a password."""
+        _postgres(url)
+        from pacpredict.ledger.move import move  # noqa: PLC0415  # needs the same extra
+
+        with closing(self._near()) as near, ExitStack() as opened:
+            seen, old = near.read(), read_old_witness(self.old_witness)
+            known = seen or old
+            if known is None:
+                raise self._missing_witness()
+            own = opened.enter_context(self._own())
+            if own.head().moved_to is None:  # otherwise what is still to be done of a move
+                if seen is not None:
+                    check_sighting(own, seen)
+                else:
+                    check_old_sighting(own, known)
+            there = opened.enter_context(move(own, url))
+            there.check_contains(own.seen)
+            if seen is not None and seen.kind == there.kind:  # the move was done: this is no other history
+                check_sighting(there, seen)
+            elif seen is not None:
+                there.check_contains(seen.link)
+            far = self._anchor(there, known, anchor, opened)
+            near.replace(_sighting(there)._replace(anchor=None if far is None else far.location))
+            self.old_witness.unlink(missing_ok=True)
+            return there.location
+
+    def moved(self, url: str | None, anchor: str | None, sequence: int | None) -> Link:
+        """Take the owner's word that the ledger is at another place now, and that nothing goes on at the old one.
+
+        It must contain all that its witness has seen. Without a witness, `sequence` says how many releases were shown
+        to anybody: the highest number that an answer ever carried. With that word an anchor can be replaced, too.
+        """
+        with closing(self._near()) as near, ExitStack() as opened:
+            ledger = opened.enter_context(self._connect(url, nowhere, None))
+            seen = self._believed(near, sequence)
+            _check_word(ledger, sequence)
+            if seen is not None:
+                _check_left(seen, self.ledger)
+                if near.read() is None:
+                    check_old_sighting(ledger, seen, may_be_elsewhere=True)
+                else:
+                    check_sighting(ledger, seen, may_be_elsewhere=True)
+            # Whoever says how many releases were shown may also replace an anchor that is lost.
+            anchored = seen if seen is None or sequence is None else seen._replace(anchor=None)
+            far = self._anchor(ledger, anchored, anchor, opened)
+            near.replace(_sighting(ledger)._replace(anchor=None if far is None else far.location))
+            self.old_witness.unlink(missing_ok=True)
+            return ledger.seen
+
+    def restore(self, backup: Path, anchor: str | None, sequence: int | None) -> Link:
+        """Put a backup into the place of a lost ledger, if it holds all that was shown to anybody."""
+        with closing(self._near()) as near, ExitStack() as opened:
+            seen = self._believed(near, sequence)
+            if seen is not None:
+                self._check_restorable(seen)
+                if seen.anchor is not None and anchor is None:
+                    raise _needs_anchor(seen.anchor)
+            self._check_lost(seen)
+            link = Link(sequence or 0, b"") if seen is None or not seen.place else seen.link
+            link = link._replace(sequence=max(link.sequence, seen.sequence if seen else 0, sequence or 0))
+            ledger = opened.enter_context(restore(backup, self.ledger, self.key, self.deployment, link))
+            far = self._anchor(ledger, seen, anchor, opened)
+            near.replace(_sighting(ledger)._replace(anchor=None if far is None else far.location))
+            self.old_witness.unlink(missing_ok=True)
+            return ledger.seen
+
+    def _believed(self, near: FileWitness, sequence: int | None) -> Sighting | None:
+        """Return what was seen last; None if that is lost and the owner has said how many releases were shown."""
+        try:
+            seen = near.read() or read_old_witness(self.old_witness)
+        except LedgerDamaged:
+            if sequence is None:
+                raise
+            seen = None
+        if seen is None and sequence is None:
+            raise self._missing_witness()
+        return seen
+
+    def _check_restorable(self, seen: Sighting) -> None:
+        if seen.kind != "sqlite":
+            raise LedgerConflict(
+                f"the history goes on at {seen.location}, not here: restore that database by its own means"
+            )
+        _check_left(seen, self.ledger)
+
+    def _begin(
+        self, ledger: SqlLedger, near: FileWitness, far: Witness | None, seen: Sighting | None
+    ) -> WitnessedLedger:
+        """Note where the ledger was found, and let it be used."""
+        remove_drafts(self.witness)
+        sighting = _sighting(ledger)
+        sighting = sighting._replace(anchor=None if far is None else far.location, verified=sighting.sequence)
+        if seen is None:
+            near.replace(sighting)
+            self.old_witness.unlink(missing_ok=True)
+        else:  # in place: other processes have it open, perhaps by another path
+            near.advance(sighting)
+        return WitnessedLedger(ledger, [near] if far is None else [near, far], sighting)
+
+    def _near(self) -> FileWitness:
+        return FileWitness(self.witness, self.key)
+
+    def _anchor(
+        self, ledger: SqlLedger, seen: Sighting | None, where: str | None, opened: ExitStack
+    ) -> Witness | None:
+        """Open the anchor, and refuse to go on without one that was used, or behind it."""
+        used = None if seen is None else seen.anchor
+        if where is None:
+            if used is not None:
+                raise _needs_anchor(used)
+            return None
+        far = open_anchor(where, self.key, ledger.id)
+        opened.callback(far.close)
+        if used not in (None, far.location):
+            raise LedgerConflict(f"this deployment has its anchor at {used}, not at {far.location}")
+        if used is not None and far.read() is None:
+            raise LedgerConflict(
+                f"the anchor at {used} is gone; is its disk mounted? Bring it back: a new one would know nothing. If "
+                "it is lost, say how many releases were ever shown: `pacpredict ledger moved --sequence N --anchor NEW`"
+            )
+        _note_farther(far, ledger, _sighting(ledger))
+        return far
+
+    def _own(self) -> SqliteLedger:
+        return SqliteLedger(self.ledger, key=self.key, deployment=self.deployment, create=False)
+
+    def _connect(self, url: str | None, at: Failpoints, seen: Sighting | None) -> SqlLedger:
+        try:
+            if url is None:
+                return SqliteLedger(
+                    self.ledger, key=self.key, deployment=self.deployment, create=False, at=at
+                )
+            return _postgres(url)(url, key=self.key, deployment=self.deployment, create=False, at=at)
+        except LedgerUnavailable as problem:
+            if seen is None:
+                raise
+            raise LedgerUnavailable(
+                f"{problem}. This artifact was served with the ledger at {seen.location} ({seen.sequence} releases)"
+            ) from problem
+
+    def _check_lost(self, seen: Sighting | None) -> None:
+        """Refuse to replace a ledger that is whole and complete."""
+        try:
+            with self._own() as own:
+                sequence = own.head().sequence
+                own.check_links(0)
+                if seen is not None and seen.place:
+                    own.check_contains(seen.link)
+        except LedgerError:
+            return
+        raise InvalidInput(
+            f"the ledger at {self.ledger} is whole, with {sequence} releases: there is nothing to restore"
+        )
+
+    def _missing_witness(self) -> LedgerConflict:
+        return LedgerConflict(
+            f"{self.witness} is missing, so nobody knows how far the ledger had come. Bring it back; if it is lost, "
+            "say how many releases were ever shown: `pacpredict ledger moved --sequence N`"
+        )
 
 
-def begin_at(home: Path, identity: str, url: str) -> None:
-    """Let a deployment that has answered nothing yet begin at a URL, without a move that its owner must think of."""
-    if not (home / LEDGER).exists():
+def _needs_anchor(where: str) -> LedgerConflict:
+    return LedgerConflict(
+        f"this deployment has an anchor at {where}: give it (--anchor). Without it nobody notices that artifact and "
+        "ledger are both old"
+    )
+
+
+def _sighting(ledger: SqlLedger) -> Sighting:
+    sequence, chain = ledger.seen
+    return Sighting(ledger.id, ledger.kind, ledger.location, ledger.place, sequence, chain.hex())
+
+
+def _note_farther(far: Witness, ledger: SqlLedger, sighting: Sighting) -> None:
+    """Let the anchor see the ledger, and refuse one that lacks what the anchor has seen."""
+    seen = far.read()
+    if seen is not None:
+        check_sighting(ledger, seen, may_be_elsewhere=True)
+        far.advance(sighting)
+    else:
+        far.replace(sighting)
+
+
+def _check_word(ledger: SqlLedger, sequence: int | None) -> None:
+    if sequence is not None and sequence < 0:
+        raise InvalidInput(f"a number of releases is at least 0, got {sequence}")
+    if sequence is not None and ledger.head().sequence < sequence:
+        raise LedgerConflict(
+            f"the ledger at {ledger.location} has {ledger.head().sequence} releases, and {sequence} were shown: what "
+            "it lacks was released all the same. Bring back the latest"
+        )
+
+
+def _check_left(seen: Sighting, here: Path) -> None:
+    """Refuse to leave a place where the same ledger can still be used."""
+    old = Path(seen.location)
+    if seen.kind != "sqlite" or not old.is_file() or (here.exists() and old.samefile(here)):
         return
-    with SqliteLedger(home / LEDGER, deployment=identity, create=False) as own:
-        is_new = own.head().moved_to is None and not own.head().sequence
-    if is_new:
-        move_to(home, identity, url)
+    if old.absolute() == here.absolute() or _ledger_id(old) not in (seen.ledger, _UNREADABLE):
+        return
+    raise LedgerConflict(
+        f"the ledger that this one is a copy of is still at {old}. Two copies would spend the budget twice: serve "
+        "that one, or remove it first"
+    )
 
 
-def move_to(home: Path, identity: str, url: str) -> str:
-    """Take the ledger of an artifact to a PostgreSQL database; returns where it is then, without a password."""
-    _postgres(url)
-    from pacpredict.ledger.move import move_home  # noqa: PLC0415  # needs the same extra
-
-    return move_home(home, identity, url)
-
-
-def _connect(home: Path, identity: str, url: str | None, at: Failpoints) -> SqlLedger:
-    if url is None:
-        return SqliteLedger(home / LEDGER, deployment=identity, create=False, at=at)
-    return _postgres(url)(url, deployment=identity, create=False, at=at)
+def _ledger_id(path: Path) -> str | None:
+    """Read whose ledger a file is, without its key."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
+            found = database.execute("SELECT ledger FROM state WHERE moved_to IS NULL").fetchall()
+    except sqlite3.Error:
+        return _UNREADABLE
+    return str(found[0][0]) if found else None
 
 
 def _postgres(url: str) -> "type[PostgresLedger]":

@@ -20,8 +20,8 @@ except ImportError as problem:
 # How long a turn waits for those of others. A commit takes milliseconds.
 _PATIENCE_S = 30.0
 
-# Every session does this first. A commit is on disk when it returns, whatever the server's default; a host that
-# stops in the middle of its turn loses it after a minute, instead of stopping all others.
+# Every session does this first. A host that stops in the middle of its turn loses it after a minute, instead of
+# stopping all others.
 _SETTINGS = (
     "SET synchronous_commit = on",
     "SET idle_in_transaction_session_timeout = '60s'",
@@ -50,6 +50,7 @@ class PostgresLedger(SqlLedger):
         self,
         url: str,
         *,
+        key: bytes,
         deployment: str | None = None,
         create: bool = True,
         patience_s: float = _PATIENCE_S,
@@ -61,11 +62,11 @@ class PostgresLedger(SqlLedger):
         if create:
             with PostgresConnection(url, patience_s) as connection:
                 connection.begin_schema()
-                connection.make_tables(self.migrations)
+                connection.make_tables(key, self.migrations)
                 if not connection.run("SELECT ledger FROM state"):
-                    found_ledger(connection, deployment)
+                    found_ledger(connection, key, deployment)
                 connection.commit()
-        super().__init__(deployment, at)
+        super().__init__(key, deployment, at)
 
     @property
     def location(self) -> str:
@@ -77,7 +78,7 @@ class PostgresLedger(SqlLedger):
             connection.check_tables()
             if not is_current(connection.run, self.migrations):
                 connection.begin_schema()
-                migrate(connection.run, POSTGRESQL, self.migrations)
+                migrate(connection.run, POSTGRESQL, self.key, self.migrations)
                 connection.commit()
         except BaseException:
             connection.close()
@@ -87,7 +88,7 @@ class PostgresLedger(SqlLedger):
 
 class PostgresConnection:
     def __init__(self, url: str, patience_s: float = _PATIENCE_S) -> None:
-        self._location = describe_url(url)
+        self.location = describe_url(url)
         self._patience_s = patience_s
         try:
             # Transactions are begun by hand.
@@ -113,23 +114,34 @@ class PostgresConnection:
     def is_current(self) -> bool:
         return not self._postgres.closed
 
+    def place(self) -> str:
+        """Name the server, its timeline and the table: of these a standby that was promoted, or a copy, has others."""
+        ((system, log_file, database, table),) = self.run(
+            "SELECT system_identifier::text, pg_walfile_name(pg_current_wal_lsn()), pg_database.oid::bigint, "
+            "'state'::regclass::oid::bigint FROM pg_control_system(), pg_database WHERE datname = current_database()"
+        )
+        return f"server {system}, timeline {int(log_file[:8], 16)}, table {database}.{table}"
+
     def begin(self) -> None:
-        """Begin a transaction and lock the one row of the state, in one message to the server."""
-        self.run("BEGIN; SELECT one FROM state FOR UPDATE")
+        """Begin a transaction and lock the one row of the state, in one message to the server.
+
+        Its commit is synchronous whatever a connection pooler has made of the session's settings.
+        """
+        self.run("BEGIN; SET LOCAL synchronous_commit = on; SELECT one FROM state FOR UPDATE")
 
     def _has_tables(self) -> bool:
         return self.run("SELECT to_regclass('schema_version')") != [(None,)]
 
-    def make_tables(self, migrations: Sequence[Migration]) -> None:
+    def make_tables(self, key: bytes, migrations: Sequence[Migration]) -> None:
         """Create the tables, or bring them up to date, in a transaction of the caller."""
         if not self._has_tables():
             begin_schema(self.run, POSTGRESQL)
-        migrate(self.run, POSTGRESQL, migrations)
+        migrate(self.run, POSTGRESQL, key, migrations)
 
     def check_tables(self) -> None:
         if not self._has_tables():
             raise LedgerUnavailable(
-                f"there is no ledger at {self._location}. If this is the right place, move the ledger of the artifact "
+                f"there is no ledger at {self.location}. If this is the right place, move the ledger of the artifact "
                 "there"
             )
 
@@ -170,14 +182,14 @@ class PostgresConnection:
     def _check_durable(self) -> None:
         if self.run("SHOW fsync") == [("off",)]:
             raise LedgerUnavailable(
-                f"the database at {self._location} runs with fsync = off and may forget what was released; switch it on"
+                f"the database at {self.location} runs with fsync = off and may forget what was released; switch it on"
             )
 
     def _explain(self, problem: psycopg.Error) -> LedgerError:
         """Say what to do about an error of PostgreSQL, by its code and never with its details."""
         code = problem.sqlstate or ""
         text = problem.diag.message_primary or str(problem).split("\n", maxsplit=1)[0]
-        what = f"the ledger at {self._location}"
+        what = f"the ledger at {self.location}"
         if code.startswith("23"):
             return reuse_conflict()
         if code.startswith(_REFUSED):

@@ -1,28 +1,31 @@
-"""One release as bytes: how a record is stored, and the chain of hashes that makes a changed history visible.
+"""One release as bytes: how a record is stored, and the keyed chain that makes a changed history visible.
 
-chain_n = SHA-256(chain_{n-1} || bytes of record n), starting from a digest of the ledger's and the deployment's
-identity. Whoever knows a chain value knows the whole history up to it.
+chain_n = HMAC-SHA-256(key, chain_{n-1} || bytes of record n), starting from the ledger's and the deployment's identity.
+The key comes from the secret's file: whoever can write to the database but not read that file can neither change nor
+add a record. Whoever knows a chain value knows the whole history up to it.
 """
 
-import hashlib
+import hmac
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pacpredict.core.validate import FloatArray, Votes
 from pacpredict.exceptions import LedgerDamaged
 from pacpredict.mechanism.ledger import Entry
+from pacpredict.types import FloatArray, Votes
 
 # The order of a record's columns in every database.
 COLUMNS = (
-    "sequence", "digest", "id", "client", "label", "charged_steps", "spent_steps", "time", "chain", "question", "noisy",
+    "sequence", "digest", "kind", "client", "request", "asked", "label", "charged_steps", "spent_steps", "time",
+    "chain", "question", "noisy",
 )  # fmt: skip
+_CHAIN = COLUMNS.index("chain")
 Row = tuple[Any, ...]
 
 # Hashed before everything else; a change of the format below needs a new one.
-_FORMAT = b"pacpredict ledger, records of format 1"
+_FORMAT = b"pacpredict ledger, records of format 2"
 
 _SHAPE = struct.Struct("<II")
 _NUMBERS = struct.Struct("<QQQ")
@@ -41,23 +44,23 @@ class Record(NamedTuple):
         return f"Record({self.entry!r}, spent_steps={self.spent_steps}, time={self.time!r}, chain={self.chain.hex()})"
 
 
-def first_link(ledger_id: str, deployment: str | None) -> bytes:
+def first_link(key: bytes, ledger_id: str, deployment: str | None) -> bytes:
     """Compute chain_0."""
-    return hashlib.sha256(_FORMAT + _field(ledger_id.encode()) + _field(_bytes(deployment))).digest()
+    return hmac.digest(key, _FORMAT + field(ledger_id.encode()) + field(as_bytes(deployment)), "sha256")
 
 
-def next_link(link: bytes, record: Record) -> bytes:
+def next_link(key: bytes, link: bytes, record: Record) -> bytes:
     """Compute chain_n from chain_{n-1}; the record's own chain value does not enter."""
-    return _link(link, to_row(record))
+    return link_of_row(key, link, to_row(record))
 
 
-def to_rows(entries: Iterable[Entry], spent: int, time: str, link: bytes) -> Iterator[Row]:
+def to_rows(key: bytes, entries: Iterable[Entry], spent: int, time: str, link: bytes) -> Iterator[Row]:
     """Chain new entries to `link`, which stands after `spent` steps, and yield them as rows."""
     for entry in entries:
         spent += entry.charged_steps
         row = to_row(Record(entry, spent, time, b""))
-        link = _link(link, row)
-        yield (*row[:8], link, *row[9:])
+        link = link_of_row(key, link, row)
+        yield (*row[:_CHAIN], link, *row[_CHAIN + 1 :])
 
 
 def to_row(record: Record) -> Row:
@@ -65,8 +68,10 @@ def to_row(record: Record) -> Row:
     return (
         entry.sequence,
         entry.digest,
-        entry.id,
+        entry.kind,
         entry.client,
+        entry.request,
+        entry.asked,
         entry.label,
         entry.charged_steps,
         record.spent_steps,
@@ -79,44 +84,54 @@ def to_row(record: Record) -> Row:
 
 def from_row(row: Row) -> Record:
     """Read a record back, bit for bit."""
-    sequence, digest, request_id, client, label, charged, spent, time, chain, question, noisy = row
+    sequence, digest, kind, client, request, asked, label, charged, spent, time, chain, question, noisy = row
     try:
-        asked = None if question is None else _read_question(question, label is not None)
+        votes = None if question is None else _read_question(question, label is not None)
         released = None if noisy is None else _read_only(np.frombuffer(noisy, "<f8").astype(np.float64))
     except (ValueError, struct.error) as problem:
         raise LedgerDamaged(
             f"record {sequence} of the ledger is damaged: its stored numbers have an impossible length. "
             "Restore the ledger from a backup that is not older"
         ) from problem
-    entry = Entry(sequence, charged, label, asked, released, digest, request_id, client)
+    entry = Entry(sequence, charged, label, votes, released, digest, kind, client, request, asked)
     return Record(entry, spent, time, chain)
 
 
-def _link(link: bytes, row: Row) -> bytes:
-    sequence, digest, request_id, client, label, charged, spent, time, _, question, noisy = row
-    return hashlib.sha256(
+def link_of_row(key: bytes, link: bytes, row: Row) -> bytes:
+    """Compute the link of a row as it is stored, from the link before it."""
+    sequence, digest, kind, client, request, asked, label, charged, spent, time, _, question, noisy = row
+    try:
+        numbers = _NUMBERS.pack(sequence, charged, spent)
+        choice = None if label is None else _LENGTH.pack(label)
+    except struct.error:  # a number that no session writes: nothing that it could be chained to
+        return b""
+    return hmac.digest(
+        key,
         b"".join(
             (
                 link,
-                _NUMBERS.pack(sequence, charged, spent),
-                _field(None if label is None else _LENGTH.pack(label)),
-                _field(digest),
-                _field(_bytes(request_id)),
-                _field(_bytes(client)),
-                _field(time.encode()),
-                _field(question),
-                _field(noisy),
+                numbers,
+                field(choice),
+                field(digest),
+                field(as_bytes(kind)),
+                field(as_bytes(client)),
+                field(request),
+                field(asked),
+                field(time.encode()),
+                field(question),
+                field(noisy),
             )
-        )
-    ).digest()
+        ),
+        "sha256",
+    )
 
 
-def _field(value: bytes | None) -> bytes:
+def field(value: bytes | None) -> bytes:
     """Give a value its length, and absence a mark of its own: different records never have the same bytes."""
     return b"\0" if value is None else b"\1" + _LENGTH.pack(len(value)) + value
 
 
-def _bytes(text: str | None) -> bytes | None:
+def as_bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 

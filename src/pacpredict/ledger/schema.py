@@ -1,11 +1,10 @@
 """The tables of a ledger, in the words of each database, and how older ones are brought up to date."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pacpredict.exceptions import LedgerDamaged, LedgerError
-
-Run = Callable[..., list[tuple[Any, ...]]]  # a statement, and values for its question marks
+from pacpredict.ledger.rekey import Run, rekey
 
 
 class Dialect(NamedTuple):
@@ -54,10 +53,55 @@ _TABLES = (
     "CREATE TABLE requests (id TEXT PRIMARY KEY, digest {blob} NOT NULL){table_options}",
 )
 
-Migration = Sequence[str]
+# Records and state under a key; ids as digests beside the records that they asked for. The chain of the first version
+# stays, for artifacts that last saw the ledger then.
+_KEYED = (
+    "ALTER TABLE state ADD COLUMN total {real}",
+    "ALTER TABLE state ADD COLUMN secret {blob}",
+    "ALTER TABLE state ADD COLUMN mac {blob}",
+    "ALTER TABLE records ADD COLUMN kind TEXT",
+    "ALTER TABLE records ADD COLUMN request {blob}",
+    "ALTER TABLE records ADD COLUMN asked {blob}",
+    "CREATE TABLE old_chains (sequence {integer} PRIMARY KEY, chain {blob} NOT NULL){table_options}",
+    "INSERT INTO old_chains SELECT sequence, chain FROM records",
+    rekey,
+    "DROP TABLE requests",
+    "ALTER TABLE records DROP COLUMN id",
+    "CREATE INDEX records_by_request ON records (request) WHERE request IS NOT NULL",
+)
+
+# How much room a limit on exposure leaves; ledgers of deployments without one have none.
+_LIMITED = ("ALTER TABLE state ADD COLUMN room {real}", "ALTER TABLE state ADD COLUMN moved {real}")
+
+# Keys of clients: what they are allowed, under a MAC, and what they have used, counted by commits.
+_KEYS = (
+    """CREATE TABLE keys (
+        name TEXT PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        role TEXT NOT NULL,
+        salt {blob} NOT NULL,
+        hash {blob} NOT NULL,
+        created TEXT NOT NULL,
+        expires TEXT,
+        revoked TEXT,
+        rate {integer},
+        queries {integer},
+        nats {real},
+        mac {blob} NOT NULL
+    ){table_options}""",
+    """CREATE TABLE key_use (
+        name TEXT PRIMARY KEY,
+        queries {integer} NOT NULL,
+        steps {integer} NOT NULL,
+        drained {real} NOT NULL
+    ){table_options}""",
+)
+
+# Statements, and functions of the key for what statements cannot do.
+Migration = Sequence[str | Callable[[Run, bytes], None]]
 
 # MIGRATIONS[n] takes a database from version n to n + 1. Never change one that was published: add the next.
-MIGRATIONS: Sequence[Migration] = (_TABLES,)
+MIGRATIONS: Sequence[Migration] = (_TABLES, _KEYED, _LIMITED, _KEYS)
 
 
 def begin_schema(run: Run, dialect: Dialect) -> None:
@@ -79,12 +123,15 @@ def is_current(run: Run, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
     return bool(versions[0] == len(migrations))
 
 
-def migrate(run: Run, dialect: Dialect, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+def migrate(run: Run, dialect: Dialect, key: bytes, migrations: Sequence[Migration] = MIGRATIONS) -> None:
     """Apply what is missing, in a transaction of the caller: another process may have been faster."""
     if is_current(run, migrations):
         return
     ((version,),) = run("SELECT version FROM schema_version")
-    for statements in migrations[version:]:
-        for statement in statements:
-            run(statement.format(**dialect._asdict()))
+    for steps in migrations[version:]:
+        for step in steps:
+            if callable(step):
+                step(run, key)
+            else:
+                run(step.format(**dialect._asdict()))
     run("UPDATE schema_version SET version = ?", (len(migrations),))

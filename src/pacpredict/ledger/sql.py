@@ -1,28 +1,37 @@
-"""What ledgers in SQL databases have in common: a turn is a transaction, and a commit ends it."""
+"""What ledgers in SQL databases have in common: a turn is a transaction, and a commit ends it.
 
+Whatever is read is checked against the key when it is read. The object remembers the last link of the history that it
+has seen, and adopts no head that does not contain it: a database that goes back, by a restored copy or a failover to a
+standby that lagged behind, is refused.
+"""
+
+import threading
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-import numpy as np
-
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
+from pacpredict.ledger import head as heads
 from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.connections import Connection, Connections
-from pacpredict.ledger.records import COLUMNS, Record, Row, first_link, from_row, to_rows
-from pacpredict.ledger.schema import MIGRATIONS, Migration
-from pacpredict.mechanism.ledger import (
-    NO_REQUESTS,
-    Answer,
-    Entry,
-    Failpoints,
-    State,
-    check_continues,
-    nowhere,
+from pacpredict.ledger.head import Head
+from pacpredict.ledger.keys import count_use, find_by
+from pacpredict.ledger.records import (
+    COLUMNS,
+    Record,
+    Row,
+    first_link,
+    from_row,
+    link_of_row,
+    next_link,
+    to_rows,
 )
+from pacpredict.ledger.schema import MIGRATIONS, Migration
+from pacpredict.mechanism.allowance import Allowance
+from pacpredict.mechanism.ledger import Answer, Entry, Failpoints, State, check_continues, nowhere
 
 # After a connection was lost during a commit: how long to try to find out what became of it.
 _INQUIRY_S = 5.0
@@ -30,48 +39,52 @@ _INQUIRY_S = 5.0
 # Queries looked up by one statement, and records read by one.
 _PAGE = 500
 
-_HEAD = "SELECT ledger, deployment, moved_to, chain, sequence FROM state"
-_STATE = "SELECT sequence, contested, spent_steps, log_belief, step, origin, chain FROM state"
-_UPDATE = (
-    "UPDATE state SET sequence = ?, contested = ?, spent_steps = ?, log_belief = ?, step = ?, origin = ?, "
-    "chain = ?"
-)
-# In one statement, so that no commit comes between.
-_END = (
-    "SELECT ledger, deployment, state.sequence, state.chain, records.sequence, records.chain FROM state "
-    "LEFT JOIN records ON records.sequence = (SELECT max(sequence) FROM records)"
+_HEAD = f"SELECT {', '.join(heads.COLUMNS)} FROM state"  # noqa: S608  # all of it is written here
+_UPDATE = "UPDATE state SET " + ", ".join(f"{column} = ?" for column in heads.COLUMNS)  # noqa: S608
+_FOUND = (
+    f"INSERT INTO state (one, {', '.join(heads.COLUMNS)}) VALUES (1, {', '.join('?' * len(heads.COLUMNS))})"  # noqa: S608
 )
 _NAMES, _MARKS = ", ".join(COLUMNS), ", ".join("?" * len(COLUMNS))
-_INSERT = f"INSERT INTO records ({_NAMES}) VALUES ({_MARKS})"  # noqa: S608  # all of it is written here
-_READ = f"SELECT {_NAMES} FROM records WHERE sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?"  # noqa: S608
-_CHAIN_AT = "SELECT chain FROM records WHERE sequence = ?"
-_RECALL = "SELECT digest, sequence, label FROM records WHERE digest IN ({})"
-# An id that is there with another digest would become NULL, which its column does not take.
-_NOTE = (
-    "INSERT INTO requests (id, digest) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET digest = "
-    "CASE WHEN requests.digest = excluded.digest THEN excluded.digest END"
+_INSERT = f"INSERT INTO records ({_NAMES}) VALUES ({_MARKS})"  # noqa: S608
+# A record is checked against the link before it, which stands in the row before.
+_LINKED = (
+    f"SELECT {', '.join(f'records.{column}' for column in COLUMNS)}, before.chain FROM records "  # noqa: S608
+    "LEFT JOIN records AS before ON before.sequence = records.sequence - 1 "
 )
-_FOUND = "INSERT INTO state (one, ledger, deployment, created, chain) VALUES (1, ?, ?, ?, ?)"
+_READ = _LINKED + "WHERE records.sequence > ? AND records.sequence <= ? ORDER BY records.sequence LIMIT ?"
+_RECALL = _LINKED + "WHERE records.digest IN ({})"
+_REQUEST = _LINKED + "WHERE records.request = ? ORDER BY records.sequence LIMIT 1"
+_CHAIN_AT = "SELECT chain FROM records WHERE sequence = ?"
+_OLD_CHAIN_AT = "SELECT chain FROM old_chains WHERE sequence = ?"
+_FIRST = "SELECT min(sequence) FROM records"
+_FIRST_RECORD = f"SELECT {_NAMES} FROM records ORDER BY sequence LIMIT 1"  # noqa: S608
+# In one statement, so that no commit comes between.
+_WHOLE = (
+    f"SELECT {', '.join(heads.COLUMNS)}, (SELECT count(*) FROM records), ({_FIRST}), "  # noqa: S608
+    "(SELECT max(sequence) FROM records), "
+    "(SELECT records.chain FROM records ORDER BY records.sequence DESC LIMIT 1) FROM state"
+)
 
 
-class Head(NamedTuple):
-    """Whose ledger this is and where it stands."""
+class Link(NamedTuple):
+    """A point of a history: whoever knows its chain value knows everything up to it."""
 
-    ledger: str
-    deployment: str | None
-    moved_to: str | None
+    sequence: int
     chain: bytes
-    sequence: int | None  # None before the first commit
 
 
-def found_ledger(connection: Connection, deployment: str | None) -> None:
+def found_ledger(connection: Connection, key: bytes, deployment: str | None) -> None:
     """Give a ledger with empty tables its identity, in a transaction of the caller."""
     ledger_id = uuid.uuid4().hex
-    connection.run(_FOUND, (ledger_id, deployment, _now(), first_link(ledger_id, deployment)))
+    head = Head(ledger_id, deployment, _now(), None, first_link(key, ledger_id, deployment), None)
+    connection.run(_FOUND, heads.to_row(key, head))
 
 
 class SqlLedger(Closing):
-    """A ledger in a database that threads, and processes with a ledger object each, may share."""
+    """A ledger in a database that threads, and processes with a ledger object each, may share.
+
+    `key` protects the history: the same at every opening, and known to nobody who may only write to the database.
+    """
 
     kind: str  # of database
     # Whether a commit that was lost on the way may be found to have happened. Not where the ledger itself could not
@@ -79,12 +92,17 @@ class SqlLedger(Closing):
     asks_after_lost_commits = False
     migrations: Sequence[Migration] = MIGRATIONS
 
-    def __init__(self, deployment: str | None, at: Failpoints = nowhere) -> None:
+    def __init__(self, key: bytes, deployment: str | None, at: Failpoints = nowhere) -> None:
         self.deployment = deployment
+        self.key = key
         self._at = at
         self._kept: tuple[bytes, State] | None = None  # the last state that was seen, and its chain value
-        self._connections = Connections(self._open)
-        self.id = ""  # not known before it was opened once
+        self._connections = Connections(self.connect)
+        self._seen: Link | None = None
+        self._seen_lock = threading.Lock()
+        self.place = ""  # which file or database server it is, not known before it was opened once
+        self.may_fail_over = False  # to another server: an anchor sees to it that nothing gets lost
+        self.id = ""
         self._head = self.head()  # in a turn, where it began
         self.id = self._head.ledger
 
@@ -97,20 +115,27 @@ class SqlLedger(Closing):
         """Connect to the database, with the tables up to date."""
         raise NotImplementedError
 
+    @property
+    def n_connections(self) -> int:
+        """How often it had to connect in order to write: a database that goes back loses its connections."""
+        return self._connections.n_made
+
+    @property
+    def seen(self) -> Link:
+        """The farthest point of the history that was seen here."""
+        return self._seen or Link(0, b"")
+
     @contextmanager
     def turn(self) -> Iterator[None]:
         with self.exclusively() as (_, head):
-            if head.moved_to is not None:
-                raise LedgerConflict(
-                    f"the ledger at {self.location} is continued at {head.moved_to}. Nothing was released: use that one"
-                )
+            self.check_is_here(head)
             yield
 
     @contextmanager
     def exclusively(self) -> Iterator[tuple[Connection, Head]]:
         """Take a turn even if the ledger has moved: for moving it."""
         with self._connections.turn() as writer:
-            self._head = read_head(writer)
+            self._head = self.head()
             yield writer, self._head
 
     def load(self) -> State | None:
@@ -118,72 +143,69 @@ class SqlLedger(Closing):
         kept = self._kept
         if kept is not None and kept[0] == head.chain:
             return kept[1]
-        ((sequence, contested, spent, log_belief, step, origin, chain),) = self._connections.read(_STATE)
-        if sequence is None:
-            return None
-        belief = np.frombuffer(log_belief, "<f8").astype(np.float64)
-        state = State(sequence, contested, spent, belief, step, self.deployment, origin)
-        self._kept = chain, state
-        return state
+        if head.state is not None:
+            self._kept = head.chain, head.state
+        return head.state
 
     def recall(self, digests: Collection[bytes]) -> dict[bytes, Answer]:
         wanted = list(digests)
         found: dict[bytes, Answer] = {}
         for start in range(0, len(wanted), _PAGE):
             page = wanted[start : start + _PAGE]
-            rows = self._connections.read(_RECALL.format(", ".join("?" * len(page))), page)
-            found.update({digest: Answer(sequence, label) for digest, sequence, label in rows})
+            for record in self._read(_RECALL.format(", ".join("?" * len(page))), page):
+                entry = record.entry
+                if entry.digest is not None and entry.label is not None:
+                    found[entry.digest] = Answer(entry.sequence, entry.label, entry.charged_steps)
         return found
 
-    def request(self, request_id: str) -> bytes | None:
-        rows = self._connections.read("SELECT digest FROM requests WHERE id = ?", (request_id,))
-        return rows[0][0] if rows else None
+    def request(self, request: bytes) -> bytes | None:
+        found = self._read(_REQUEST, (request,))
+        return found[0].entry.asked if found else None
 
-    def commit(
-        self, entries: Sequence[Entry], state: State, requests: Mapping[str, bytes] = NO_REQUESTS
-    ) -> None:
+    def allowances(self, clients: Collection[str]) -> dict[str, Allowance]:
+        state = self.load()
+        if state is None or state.step is None:
+            return {}
+        found = find_by("name", clients, self._connections.read, self.key)
+        allowed = {key.terms.name: key.allowance(state.step) for key in found}
+        return {name: allowance for name, allowance in allowed.items() if allowance is not None}
+
+    def commit(self, entries: Sequence[Entry], state: State) -> None:
         writer = self._connections.writer()
         if writer is None:
             with self.turn():
-                self.commit(entries, state, requests)
+                self.commit(entries, state)
             return
         here = self.load()
         check_continues(here, entries, state)
         self._check_deployment(state.deployment)
-        self._write(writer, entries, state, requests, is_first=here is None)
+        if entries or here is None:
+            self._write(writer, entries, state)
 
-    def _write(
-        self,
-        writer: Connection,
-        entries: Sequence[Entry],
-        state: State,
-        requests: Mapping[str, bytes],
-        *,
-        is_first: bool,
-    ) -> None:
-        chain = self._head.chain
+    def _write(self, writer: Connection, entries: Sequence[Entry], state: State) -> None:
         charged = sum(entry.charged_steps for entry in entries)
-        rows = list(to_rows(entries, state.spent_steps - charged, _now(), chain))
+        before = self._head.chain
+        rows = list(to_rows(self.key, entries, state.spent_steps - charged, _now(), before))
+        head = self._head._replace(chain=rows[-1][COLUMNS.index("chain")] if rows else before, state=state)
         self._at("before-insert")
         if rows:
-            chain = rows[-1][COLUMNS.index("chain")]
             writer.run_many(_INSERT, rows)
-        if rows or is_first:
-            log_belief = state.log_belief.astype("<f8", copy=False).tobytes()
-            counts = state.sequence, state.contested, state.spent_steps
-            writer.run(_UPDATE, (*counts, log_belief, state.step, state.origin, chain))
-        if requests:
-            writer.run_many(_NOTE, list(requests.items()))
+            count_use(entries, writer.run)
+        self.write_head(writer, head)
         self._at("after-insert")
         self._at("before-commit")
         try:
             writer.commit()
         except LedgerUnavailable:
-            if not (rows and self.asks_after_lost_commits and self._is_on_record(state.sequence, chain)):
+            if not (rows and self.asks_after_lost_commits and self._is_on_record(state.sequence, head.chain)):
                 raise
         self._at("after-commit")
-        if rows or is_first:
-            self._kept = chain, state
+        self._kept = head.chain, state
+        self._remember(Link(head.sequence, head.chain))
+
+    def write_head(self, writer: Connection, head: Head) -> None:
+        """Replace the state, under its MAC, in a turn."""
+        writer.run(_UPDATE, heads.to_row(self.key, head))
 
     def _is_on_record(self, sequence: int, chain: bytes) -> bool:
         """Find out, over a new connection, whether a commit went through: its chain value is there or not."""
@@ -204,20 +226,74 @@ class SqlLedger(Closing):
     def entries(self) -> Iterator[Entry]:
         return (record.entry for record in self.records())
 
-    def records(self, until: int | None = None) -> Iterator[Record]:
-        """Yield the records in order, up to a number; by default those that are there now."""
-        last, end = -1, self.head().sequence if until is None else until
-        while end is not None and last < end and (rows := self._connections.read(_READ, (last, end, _PAGE))):
-            yield from map(from_row, rows)
+    def records(self, after: int = -1, until: int | None = None) -> Iterator[Record]:
+        """Yield the records in order, between two numbers; by default all that are there now."""
+        last, end = after, self.head().sequence if until is None else until
+        while last < end and (rows := self._connections.read(_READ, (last, end, _PAGE))):
+            yield from (from_row(row[:-1]) for row in rows)
             last = rows[-1][0]
 
     def head(self) -> Head:
-        return _head(self._connections.read(_HEAD))
+        """Read where the ledger stands; refuse to believe it if it does not continue what was seen before."""
+        seen = self._seen  # before reading: another thread may go on meanwhile
+        head = self._head_of(self._connections.read(_HEAD))
+        if seen is not None and head.chain != seen.chain:
+            self.check_contains(seen, head)
+        self._remember(Link(head.sequence, head.chain))
+        return head
+
+    def check_contains(self, link: Link, head: Head | None = None) -> None:
+        """Raise LedgerConflict unless the history of this ledger goes through a point that was seen."""
+        head = head or self.head()
+        if head.sequence < link.sequence:
+            raise LedgerConflict(
+                f"the ledger at {self.location} holds {head.sequence} releases, but {link.sequence} were on record "
+                "before: it was replaced by an older copy, or its database fell back to one. What it has forgotten was "
+                "released all the same. Nothing was released now: bring the latest one back"
+            )
+        if self.chain_at(link.sequence) != link.chain:
+            raise LedgerConflict(
+                f"the ledger at {self.location} tells another history from some release before {link.sequence} on: two "
+                "copies of it were in use. Nothing was released: bring the one back that was seen"
+            )
 
     def chain_at(self, sequence: int) -> bytes | None:
-        """Return the chain value of a record, if it is there."""
+        """Return the chain value after a number of releases, if the ledger has come so far."""
         rows = self._connections.read(_CHAIN_AT, (sequence,))
-        return rows[0][0] if rows else None
+        if rows:
+            return bytes(rows[0][0])
+        ((first,),) = self._connections.read(_FIRST)
+        # Before the first record: a ledger may begin at a snapshot of any number.
+        return first_link(self.key, self.id, self.deployment) if first in (None, sequence + 1) else None
+
+    def old_chain_at(self, sequence: int) -> bytes | None:
+        """Return the chain value that a record had in the first version of ledgers."""
+        rows = self._connections.read(_OLD_CHAIN_AT, (sequence,))
+        return bytes(rows[0][0]) if rows else None
+
+    def last_old_sequence(self) -> int:
+        """Return how many releases the ledger had when it was upgraded from the first version; -1 if it never was."""
+        ((last,),) = self._connections.read("SELECT max(sequence) FROM old_chains")
+        return -1 if last is None else int(last)
+
+    def confirm(self, sequence: int) -> None:
+        """Do nothing: what was committed is on disk. That the disk is not turned back is for a witness to see."""
+
+    def keep_up(self) -> None:
+        self.head()
+
+    def check(self) -> None:
+        """Write the state as it is, and sync it: what a release needs."""
+        with self.exclusively() as (writer, head):
+            self.check_is_here(head)
+            self.write_head(writer, head)
+            writer.commit()
+
+    def check_is_here(self, head: Head) -> None:
+        if head.moved_to is not None:
+            raise LedgerConflict(
+                f"the ledger at {self.location} is continued at {head.moved_to}. Nothing was released: use that one"
+            )
 
     def close(self) -> None:
         self._connections.close()
@@ -225,14 +301,51 @@ class SqlLedger(Closing):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
 
-    def _open(self) -> Connection:
+    def links(self, head: Head, after: int = 0) -> Iterator[tuple[Record, bytes]]:
+        """Yield the records between a number and a head, each with the chain value that it should have."""
+        link = self.chain_at(after) or first_link(self.key, head.ledger, head.deployment)
+        for record in self.records(after, head.sequence):
+            link = next_link(self.key, link, record)
+            yield record, link
+
+    def check_links(self, after: int) -> None:
+        """Check every record since one that was checked before, without replaying what it says."""
+        for record, link in self.links(self.head(), after):
+            if record.chain != link:
+                raise self._damaged(f"record {record.entry.sequence} or one before it was changed")
+
+    def _read(self, statement: str, values: Sequence[object]) -> list[Record]:
+        """Read single records, each checked against the link before it."""
+        return [self._checked(row) for row in self._connections.read(statement, values)]
+
+    def _checked(self, row: Row) -> Record:
+        *stored, before = row
+        record = from_row(tuple(stored))
+        if before is None:  # the first, or one whose predecessor was taken away
+            before = first_link(self.key, self.id, self.deployment)
+        if link_of_row(self.key, before, tuple(stored)) != record.chain:
+            raise self._damaged(f"record {record.entry.sequence} or the one before it was changed")
+        return record
+
+    def _remember(self, link: Link) -> None:
+        with self._seen_lock:
+            if self._seen is None or link.sequence >= self._seen.sequence:
+                self._seen = link
+
+    def _head_of(self, rows: Sequence[Row]) -> Head:
+        if len(rows) != 1:
+            raise LedgerDamaged("the ledger has lost its state; restore the latest backup")
+        return heads.from_row(self.key, rows[0], self.location)
+
+    def connect(self) -> Connection:
         """Connect, and refuse what is not the ledger that it should be."""
         connection = self._connect()
         try:
-            head = read_head(connection)
+            head = self._head_of(connection.run(_HEAD))
             self._check_deployment(head.deployment)
             self._check_id(head.ledger)
             self._check_end(connection)
+            self._check_place(connection.place())
         except BaseException:
             connection.close()
             raise
@@ -252,29 +365,37 @@ class SqlLedger(Closing):
                 "one back"
             )
 
+    def _check_place(self, place: str) -> None:
+        """Notice that the file or the database server was exchanged while the ledger was open."""
+        if self.place not in ("", place) and not self.may_fail_over:
+            raise LedgerConflict(
+                f"the ledger at {self.location} was exchanged while it was in use (it is {place} now, it was "
+                f"{self.place}): another copy may be in use, or releases may be missing. Nothing was released: bring "
+                "the one back that was used, or stop and say `pacpredict ledger moved`"
+            )
+        self.place = place
+
     def _check_end(self, connection: Connection) -> None:
-        """Refuse a ledger whose records do not end where its state says."""
-        ((ledger_id, deployment, sequence, chain, last, last_chain),) = connection.run(_END)
-        if last is None and chain != first_link(ledger_id, deployment):
-            problem = f"its state is at {sequence} and its records are gone"
-        elif last is not None and (last, last_chain) != (sequence, chain):
-            problem = f"its records end at {last} and its state is at {sequence}"
+        """Refuse a ledger whose records are not as many as its state says, or do not end there."""
+        ((*row, n, first, last, chain),) = connection.run(_WHOLE)
+        head = self._head_of([tuple(row)])
+        start = first_link(self.key, head.ledger, head.deployment)
+        if not n:
+            is_whole = head.chain == start
         else:
-            return
-        raise LedgerDamaged(
-            f"the ledger at {self.location} is damaged: {problem}. Restore the latest backup; an older one would "
+            (record,) = connection.run(_FIRST_RECORD)
+            begins = link_of_row(self.key, start, record) == record[COLUMNS.index("chain")]
+            is_whole = begins and (last, n, chain) == (head.sequence, last - first + 1, head.chain)
+        if not is_whole:
+            raise self._damaged(
+                f"it has {n} records, the last of them number {last or 0}, and its state is at {head.sequence}"
+            )
+
+    def _damaged(self, what: str) -> LedgerDamaged:
+        return LedgerDamaged(
+            f"the ledger at {self.location} is damaged: {what}. Restore the latest backup; an older one would "
             "forget what was released since"
         )
-
-
-def read_head(connection: Connection) -> Head:
-    return _head(connection.run(_HEAD))
-
-
-def _head(rows: Sequence[Row]) -> Head:
-    if len(rows) != 1:
-        raise LedgerDamaged("the ledger has lost its state; restore the latest backup")
-    return Head(*rows[0])
 
 
 def _now() -> str:

@@ -3,14 +3,15 @@
 import os
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-from pacpredict.ensemble.artifact.files import DRAFT_SUFFIX, sync_directory
 from pacpredict.exceptions import LedgerDamaged, LedgerError, LedgerUnavailable
+from pacpredict.files import DRAFT_SUFFIX, sync_directory
+from pacpredict.ledger.connections import Connection
 from pacpredict.ledger.records import Row
 from pacpredict.ledger.schema import SQLITE, begin_schema, is_current, migrate
 from pacpredict.ledger.sql import SqlLedger, found_ledger
@@ -18,6 +19,8 @@ from pacpredict.mechanism.ledger import Failpoints, nowhere, reuse_conflict
 
 # How long a turn waits for that of another process. A commit takes milliseconds; a backup may take seconds.
 _PATIENCE_S = 30.0
+
+T = TypeVar("T")
 
 
 class SqliteLedger(SqlLedger):
@@ -33,6 +36,7 @@ class SqliteLedger(SqlLedger):
         self,
         path: str | os.PathLike[str],
         *,
+        key: bytes,
         deployment: str | None = None,
         create: bool = True,
         patience_s: float = _PATIENCE_S,
@@ -41,8 +45,8 @@ class SqliteLedger(SqlLedger):
         self._path = Path(path).absolute()
         self._patience_s = patience_s
         if create and not self._path.exists():
-            _create(self._path, deployment)
-        super().__init__(deployment, at)
+            make_file(self._path, key, lambda draft: found_ledger(draft, key, deployment))
+        super().__init__(key, deployment, at)
 
     @property
     def location(self) -> str:
@@ -53,7 +57,7 @@ class SqliteLedger(SqlLedger):
         try:
             if not is_current(connection.run, self.migrations):
                 connection.begin()
-                migrate(connection.run, SQLITE, self.migrations)
+                migrate(connection.run, SQLITE, self.key, self.migrations)
                 connection.commit()
         except BaseException:
             connection.close()
@@ -66,6 +70,8 @@ class SqliteConnection:
         self._path = path
         self._patience_s = patience_s
         self._file = self._identify()
+        self._place = self._identify_place()
+        self._log: int | None = None
         try:
             # Transactions are begun by hand; the locks of Connections see to it that one thread uses it at a time.
             self._sqlite = sqlite3.connect(
@@ -91,8 +97,17 @@ class SqliteConnection:
         return self._sqlite.in_transaction
 
     def is_current(self) -> bool:
-        """Notice that the file was deleted or replaced: it could still be written, but nobody would read it."""
-        return self._file == self._identify()
+        """Notice that the file, or the log beside it, was deleted or replaced: nobody would read what is written."""
+        log = self._identify_log()
+        self._log = self._log or log
+        return self._file == self._identify() and self._log == log
+
+    def place(self) -> str:
+        """Name the file and its directory by their inodes, which a rename keeps and a copy does not.
+
+        A hard link is the same file in another directory, where SQLite would keep another log beside it.
+        """
+        return self._place
 
     def begin(self) -> None:
         self.run("BEGIN IMMEDIATE")
@@ -118,9 +133,24 @@ class SqliteConnection:
     def close(self) -> None:
         self._sqlite.close()
 
-    def _identify(self) -> tuple[int, int]:
+    def _identify_log(self) -> int | None:
+        """Name the write-ahead log, which is there as long as somebody has the database open."""
         try:
-            found = self._path.stat()
+            return self._path.with_name(f"{self._path.name}-wal").stat().st_ino
+        except OSError:
+            return None
+
+    def _identify(self) -> tuple[int, int]:
+        found = self._look(Path.stat)
+        return found.st_dev, found.st_ino
+
+    def _identify_place(self) -> str:
+        directory, file_system = self._look(lambda path: path.parent.stat()), self._look(os.statvfs)
+        return f"file {self._file[1]} in directory {directory.st_ino} on {file_system.f_fsid:x}"
+
+    def _look(self, look: Callable[[Path], T]) -> T:
+        try:
+            return look(self._path)
         except FileNotFoundError as problem:
             raise LedgerUnavailable(
                 f"there is no ledger at {self._path}. If it was moved or its disk is not mounted, bring it back; "
@@ -130,7 +160,6 @@ class SqliteConnection:
             raise LedgerUnavailable(
                 f"the ledger at {self._path} cannot be reached ({problem.strerror})"
             ) from problem
-        return found.st_dev, found.st_ino
 
     def _explain(self, problem: sqlite3.Error) -> LedgerError:
         """Say what to do about an error of SQLite, by its primary code."""
@@ -165,8 +194,11 @@ class SqliteConnection:
         )
 
 
-def _create(path: Path, deployment: str | None) -> None:
-    """Make a ledger that is complete as soon as it can be seen, and never one over another."""
+def make_file(path: Path, key: bytes, fill: Callable[[Connection], None]) -> None:
+    """Make a ledger that is complete as soon as it can be seen, and never one over another.
+
+    `fill` writes what it holds into empty tables.
+    """
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}{DRAFT_SUFFIX}")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -174,8 +206,8 @@ def _create(path: Path, deployment: str | None) -> None:
         try:
             connection.begin()
             begin_schema(connection.run, SQLITE)
-            migrate(connection.run, SQLITE)
-            found_ledger(connection, deployment)
+            migrate(connection.run, SQLITE, key)
+            fill(connection)
             connection.commit()
         finally:
             connection.close()

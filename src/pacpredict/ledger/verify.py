@@ -4,14 +4,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pacpredict.core.belief import Belief
-from pacpredict.core.validate import FloatArray
+from pacpredict.core.exposure import Membership
 from pacpredict.exceptions import LedgerConflict, LedgerDamaged, LedgerError
-from pacpredict.ledger.records import Record, first_link, next_link
-from pacpredict.ledger.sql import Head, SqlLedger
+from pacpredict.ledger.head import Head
+from pacpredict.ledger.records import Record
+from pacpredict.ledger.sql import SqlLedger
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import Entry, State
+from pacpredict.mechanism.limit import Limit
 from pacpredict.mechanism.replay import replay
 from pacpredict.mechanism.resume import describe_origin
+from pacpredict.types import FloatArray
 
 
 class Verification(NamedTuple):
@@ -23,30 +26,37 @@ class Verification(NamedTuple):
     contested: int  # replayed to the same belief, bit for bit
     spent_nats: float  # the sum of all charges, which every record states rightly
     total_nats: float  # and which is not more than this
-    chain: str  # stands for the whole history: who wrote it down earlier can see that it was continued
+    chain: str  # stands for the whole history: whoever wrote it down earlier can see that it was continued
 
 
-def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> Verification:
+def verify(
+    ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief, membership: Membership | None = None
+) -> Verification:
     """Check a ledger from its first record to its state; raises LedgerDamaged with what is wrong, and where.
 
-    What is committed meanwhile is not looked at, and nobody has to wait.
+    `membership` is of the units that the budget's limit on exposure is about. What is committed meanwhile is not
+    looked at, and nobody has to wait.
     """
-    head, state = _snapshot(ledger)
+    head = ledger.head()
+    state = head.state
     if state is None:
         return Verification(ledger.id, ledger.location, 0, 0, 0.0, budget.total, head.chain.hex())
-    if (state.step, state.origin) != (budget.step, describe_origin(prior, n_classes)):
+    limit = Limit.of(budget, membership, prior)
+    if (state.step, state.origin) != (budget.step, describe_origin(prior, n_classes, limit.digest)):
         raise LedgerConflict(
-            f"the ledger at {ledger.location} was begun with another step budget, prior or number of classes"
+            f"the ledger at {ledger.location} was begun with another step budget, prior, number of classes or limit on "
+            "exposure"
         )
+    if state.spent_steps > budget.total_steps:
+        raise _damaged(ledger, f"{budget.nats(state.spent_steps):g} nats are spent, of {budget.total:g}")
+    entries = _checked(ledger, head)
     try:
-        replayed = replay(_checked(ledger, head), n_classes, budget.step, prior)
+        replayed = replay(entries, n_classes, budget.step, prior, limit=limit, total_steps=budget.total_steps)
     except LedgerDamaged:
         raise
     except LedgerError as problem:
         raise _damaged(ledger, str(problem)) from problem
     _compare(ledger, replayed, state)
-    if state.spent_steps > budget.total_steps:
-        raise _damaged(ledger, f"{budget.nats(state.spent_steps):g} nats are spent, of {budget.total:g}")
     return Verification(
         ledger.id,
         ledger.location,
@@ -58,24 +68,16 @@ def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> 
     )
 
 
-def _snapshot(ledger: SqlLedger) -> tuple[Head, State | None]:
-    """Read where the ledger stands and its state, of the same moment."""
-    while True:
-        head, state = ledger.head(), ledger.load()
-        if head == ledger.head():
-            return head, state
-
-
 def _checked(ledger: SqlLedger, head: Head) -> Iterator[Entry]:
     """Yield the entries up to the head, each after what can be checked without the mathematics."""
-    link, spent, last = first_link(head.ledger, head.deployment), 0, 0
-    for record in ledger.records(until=head.sequence):
+    link, spent, last = ledger.chain_at(0), 0, 0
+    for record, link in ledger.links(head):
         entry = record.entry
         if entry.sequence != last + 1:
             raise _damaged(
                 ledger, f"record {entry.sequence} follows record {last}; what was between is missing"
             )
-        link, spent, last = next_link(link, record), spent + entry.charged_steps, entry.sequence
+        spent, last = spent + entry.charged_steps, entry.sequence
         _check_record(ledger, record, link, spent)
         yield entry
     if last != head.sequence:
@@ -95,9 +97,11 @@ def _check_record(ledger: SqlLedger, record: Record, link: bytes, spent: int) ->
             ledger,
             f"record {entry.sequence} says that {record.spent_steps} steps are spent by then; it is {spent}",
         )
-    if (entry.question is None) != (entry.noisy is None):
+    needs_noise = entry.question is not None and entry.kind not in ("sample", "belief")
+    if needs_noise != (entry.noisy is not None):
         raise _damaged(ledger, f"record {entry.sequence} has a question without a release, or the reverse")
-    if entry.charged_steps != 1 and (entry.charged_steps != 0 or entry.question is not None):
+    costs = {0} if entry.kind == "belief" else {1} if entry.question is not None else {0, 1}
+    if entry.charged_steps not in costs:
         raise _damaged(ledger, f"record {entry.sequence} was charged {entry.charged_steps} steps")
 
 
@@ -110,6 +114,8 @@ def _compare(ledger: SqlLedger, replayed: State, state: State) -> None:
         )
     if _bits(replayed.log_belief) != _bits(state.log_belief):
         raise _damaged(ledger, "the belief that its records imply is not the one in its state")
+    if (replayed.room, replayed.moved) != (state.room, state.moved):
+        raise _damaged(ledger, "the room that its records leave below the limit is not the one in its state")
 
 
 def _bits(belief: FloatArray) -> bytes:

@@ -1,28 +1,29 @@
-"""An artifact remembers its ledger, so that a missing, older or exchanged one is noticed.
+"""Who remembers how far a ledger has come, so that a missing, older, copied or exchanged one is noticed.
 
-A ledger cannot tell that it is an old copy of itself. The file `witness.json` in the artifact's directory says which
-ledger the artifact was served with and how far that ledger had come. It is written after commits, at most once a
-second, so a ledger that is all right is never behind it.
+A ledger cannot tell that it is an old copy of itself. A witness says which ledger an artifact is served with, where it
+is, and the last link of its history that was shown to anybody: it is on disk before an answer leaves, and an answer
+that it cannot note does not leave. There is one in the artifact's directory; another, the anchor, may be kept
+elsewhere, so that artifact and ledger cannot be turned back together.
 """
 
+import fcntl
+import hmac
 import json
-import logging
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from pacpredict.ensemble.artifact.artifact import WITNESS
-from pacpredict.ensemble.artifact.files import PRIVATE, as_json, remove_drafts, write_whole
-from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerError, LedgerUnavailable
-from pacpredict.ledger.closing import Closing
-from pacpredict.ledger.records import first_link
-from pacpredict.ledger.sql import SqlLedger
-from pacpredict.mechanism.ledger import NO_REQUESTS, Answer, Entry, State
+from pacpredict.exceptions import LedgerConflict, LedgerDamaged, LedgerUnavailable
+from pacpredict.files import PRIVATE, remove_drafts, write_whole
+from pacpredict.ledger.sql import Link
 
-_INTERVAL_S = 1.0
-_log = logging.getLogger(__name__)
+# A record of the file is written in the place of the older of two, in one block of the disk: a write that is cut off
+# damages the new one only.
+_SLOT = 4096
+_N_SLOTS = 2
 
 
 class Sighting(NamedTuple):
@@ -31,142 +32,219 @@ class Sighting(NamedTuple):
     ledger: str
     kind: str
     location: str
+    place: str  # the file or server itself, however it is reached; empty if that is not known
     sequence: int
     chain: str
+    anchor: str | None = None  # where the other witness is, if there is one
+    verified: int = 0  # up to which release every record was checked
+
+    @property
+    def link(self) -> Link:
+        return Link(self.sequence, bytes.fromhex(self.chain))
+
+    def at(self, link: Link) -> "Sighting":
+        return self._replace(sequence=link.sequence, chain=link.chain.hex())
 
 
-class Witness:
-    """The file that remembers."""
-
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / WITNESS
+class Witness(Protocol):
+    @property
+    def location(self) -> str: ...
 
     def read(self) -> Sighting | None:
-        """Return what was seen last, or None if the artifact was never served."""
-        try:
-            found = json.loads(self._path.read_bytes())
-            seen = Sighting(**{name: kind(found[name]) for name, kind in Sighting.__annotations__.items()})
-            bytes.fromhex(seen.chain)
-        except FileNotFoundError:
-            return None
-        except OSError as problem:
-            raise LedgerUnavailable(f"{self._path} cannot be read ({problem.strerror})") from problem
-        except (ValueError, KeyError, TypeError) as problem:
-            raise LedgerDamaged(
-                f"{self._path} is damaged: it does not say which ledger this artifact was served with. Restore it; "
-                "remove it only if you are sure that the ledger is the latest"
-            ) from problem
-        return seen
+        """Return what was seen last, or None if there is no such witness."""
 
-    def write(self, ledger: SqlLedger) -> None:
-        """Note how far a ledger has come, unless another process has seen it farther."""
-        head, seen = ledger.head(), self.read()
-        sequence = head.sequence or 0
-        if seen is not None and seen.ledger == ledger.id and seen.sequence > sequence:
-            return
-        sighting = Sighting(ledger.id, ledger.kind, ledger.location, sequence, head.chain.hex())
-        try:
-            write_whole(self._path, as_json(sighting._asdict()), PRIVATE)
-        except OSError as problem:
-            raise LedgerUnavailable(
-                f"{self._path} cannot be written ({problem.strerror}); the artifact must be able to remember its ledger"
-            ) from problem
+    def advance(self, sighting: Sighting) -> Sighting:
+        """Note a sighting, durably, unless one that is farther is noted; returns the one that is on record then."""
 
-    def check(self, ledger: SqlLedger, seen: Sighting) -> None:
-        """Refuse a ledger that is not the one that was seen, or has not come as far."""
-        head, before = ledger.head(), f"the ledger at {seen.location} with {seen.sequence} releases"
-        if head.moved_to is not None:
+    def replace(self, sighting: Sighting) -> None:
+        """Note a sighting in the place of whatever is there."""
+
+    def close(self) -> None: ...
+
+
+class FileWitness:
+    """A witness in a file of two lines of JSON, each under a MAC; the farther one counts."""
+
+    def __init__(self, path: Path, key: bytes) -> None:
+        self._path = path
+        self._key = key
+        self._lock = threading.Lock()
+        self._handle: int | None = None
+        self._parsed: tuple[bytes | None, list[Sighting | None]] = None, []
+
+    @property
+    def location(self) -> str:
+        return str(self._path.absolute())
+
+    def read(self) -> Sighting | None:
+        with self._lock, self._explained("read"):
+            if not self._open():
+                return None
+            with self._locked(fcntl.LOCK_SH) as handle:
+                return self._newest(self._slots(handle))
+
+    def advance(self, sighting: Sighting) -> Sighting:
+        with self._lock, self._explained("written"):
+            if not self._open():
+                raise LedgerUnavailable(
+                    f"{self._path} is missing; the artifact must be able to remember its ledger"
+                )
+            with self._locked(fcntl.LOCK_EX) as handle:
+                slots = self._slots(handle)
+                newest = self._newest(slots)
+                sighting = sighting._replace(
+                    verified=max(sighting.verified, newest.verified),
+                    anchor=sighting.anchor or newest.anchor,  # which another process may have begun to use
+                )
+                if _is_farther(sighting, newest):
+                    older = min(range(_N_SLOTS), key=lambda i: _rank(slots[i]))
+                    os.pwrite(handle, self._line(sighting), older * _SLOT)
+                    newest = sighting
+                os.fdatasync(handle)  # also what another process has just written
+                self._check_in_place(handle)  # or nobody will read it
+            return newest
+
+    def replace(self, sighting: Sighting) -> None:
+        with self._lock, self._explained("written"):
+            remove_drafts(self._path)
+            if self._open():
+                with self._locked(fcntl.LOCK_EX) as handle:  # nobody notes anything meanwhile
+                    self._check_unused(self._slots(handle), sighting)
+                    self._write(sighting)
+            else:
+                self._write(sighting)
+            self._release()
+
+    def _write(self, sighting: Sighting) -> None:
+        write_whole(self._path, self._line(sighting) + b" " * (_SLOT - 1) + b"\n", PRIVATE)
+
+    def _check_unused(self, slots: list[Sighting | None], sighting: Sighting) -> None:
+        newest = max(slots, key=_rank)
+        if newest is not None and newest.ledger == sighting.ledger and newest.sequence > sighting.sequence:
             raise LedgerConflict(
-                f"the ledger at {ledger.location} is continued at {head.moved_to}: use that one"
+                f"{self._path} was written meanwhile: the deployment is in use. Stop whatever serves it, and try again"
             )
-        if ledger.id != seen.ledger:
-            raise ForeignLedger(
-                f"this artifact was served with {before}; the one at {ledger.location} is another. Continue with "
-                "the first, or move it here"
-            )
-        if (head.sequence or 0) < seen.sequence:
-            raise LedgerConflict(
-                f"this artifact was served with {before}; the one at {ledger.location} has {head.sequence or 0}: it is "
-                "an older copy. What it has forgotten was released all the same: bring back the latest"
-            )
-        chain = ledger.chain_at(seen.sequence) or first_link(head.ledger, head.deployment)
-        if chain.hex() != seen.chain:
-            raise LedgerConflict(
-                f"this artifact was served with {before}; the one at {ledger.location} tells another history from "
-                "some release on: two copies were in use, or records were changed. Bring back the one that was seen"
-            )
-
-    def forget_drafts(self) -> None:
-        remove_drafts(self._path)
-
-
-class WitnessedLedger(Closing):
-    """A ledger whose progress is noted beside the artifact."""
-
-    def __init__(self, ledger: SqlLedger, witness: Witness) -> None:
-        self.ledger = ledger
-        self._witness = witness
-        self._noted_at = time.monotonic()
-        witness.write(ledger)
-
-    def turn(self) -> AbstractContextManager[object]:
-        return self.ledger.turn()
-
-    def load(self) -> State | None:
-        return self.ledger.load()
-
-    def recall(self, digests: Collection[bytes]) -> dict[bytes, Answer]:
-        return self.ledger.recall(digests)
-
-    def request(self, request_id: str) -> bytes | None:
-        return self.ledger.request(request_id)
-
-    def commit(
-        self, entries: Sequence[Entry], state: State, requests: Mapping[str, bytes] = NO_REQUESTS
-    ) -> None:
-        self.ledger.commit(entries, state, requests)
-        if time.monotonic() - self._noted_at >= _INTERVAL_S:
-            self._note()
-
-    def entries(self) -> Iterator[Entry]:
-        return self.ledger.entries()
 
     def close(self) -> None:
-        self._note()
-        self.ledger.close()
+        with self._lock:
+            self._release()
 
-    def __repr__(self) -> str:
-        return f"WitnessedLedger({self.ledger!r})"
-
-    def _note(self) -> None:
-        """Write the witness; a release that is on record is answered even if this fails."""
-        self._noted_at = time.monotonic()
+    def _open(self) -> bool:
+        """Open the file, or find out that it was taken away; False if there is none."""
+        if self._handle is not None:
+            self._check_in_place(self._handle)
+            return True
         try:
-            self._witness.write(self.ledger)
-        except LedgerError as problem:
-            _log.warning("the artifact could not note how far its ledger has come: %s", problem)
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _check_in_place(self, handle: int) -> None:
+        mine = os.fstat(handle)
+        try:
+            there = self._path.stat()
+        except FileNotFoundError:
+            there = None
+        if there is None or (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
+            raise LedgerConflict(
+                f"{self._path} was removed or replaced while the ledger was in use: another process may go on with "
+                "this deployment. Nothing is released: find out who did that, and start again"
+            )
+
+    def _release(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+        self._handle = None
+
+    @contextmanager
+    def _locked(self, how: int) -> Iterator[int]:
+        handle = self._handle
+        assert handle is not None  # noqa: S101  # for the type checker: the file was opened
+        fcntl.flock(handle, how)
+        try:
+            yield handle
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise LedgerUnavailable(
+                f"{self._path} cannot be {what} ({problem.strerror}); no answer leaves that the artifact cannot "
+                "remember"
+            ) from problem
+
+    def _slots(self, handle: int) -> list[Sighting | None]:
+        data = os.pread(handle, _N_SLOTS * _SLOT, 0)
+        if data != self._parsed[0]:
+            self._parsed = data, [self._parse(data[i * _SLOT : (i + 1) * _SLOT]) for i in range(_N_SLOTS)]
+        return self._parsed[1]
+
+    def _newest(self, slots: list[Sighting | None]) -> Sighting:
+        newest = max(slots, key=_rank)
+        if newest is None:
+            raise LedgerDamaged(
+                f"{self._path} is damaged: it does not say which ledger this artifact was served with. Restore it, or "
+                "see `pacpredict ledger moved --help`"
+            )
+        return newest
+
+    def _line(self, sighting: Sighting) -> bytes:
+        values = sighting._asdict()
+        line = json.dumps({**values, "mac": self._mac(values)}, sort_keys=True).encode()
+        if len(line) >= _SLOT:
+            raise LedgerUnavailable(
+                f"{self._path} cannot hold the name of a place that long; choose a shorter one"
+            )
+        return line.ljust(_SLOT - 1) + b"\n"
+
+    def _parse(self, line: bytes) -> Sighting | None:
+        """Return what a line says if its MAC is right; anything else is a write that was cut off."""
+        try:
+            values = json.loads(line)
+            mac = values.pop("mac")
+            is_right = hmac.compare_digest(self._mac(values), mac)
+            return Sighting(**values) if is_right else None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def _mac(self, values: dict[str, Any]) -> str:
+        return hmac.new(self._key, json.dumps(values, sort_keys=True).encode(), "sha256").hexdigest()
 
 
-def open_witnessed(directory: Path, connect: Callable[[bool], SqlLedger]) -> WitnessedLedger:
-    """Open the ledger of an artifact; it is created only if the artifact was never served.
+def _is_farther(sighting: Sighting, newest: Sighting) -> bool:
+    """Tell whether there is something to note: never backwards, and nothing of another ledger."""
+    is_same = newest.ledger == sighting.ledger and _rank(newest) <= _rank(sighting)
+    return (
+        is_same
+        and newest != sighting
+        and (newest.sequence < sighting.sequence or newest.chain == sighting.chain)
+    )
 
-    `connect` opens the ledger, and creates a missing one if its argument is true.
-    """
-    witness = Witness(directory)
-    seen = witness.read()
+
+def _rank(sighting: Sighting | None) -> tuple[int, int, bool]:
+    """Order sightings; of two of one moment, the one that knows of an anchor came later."""
+    if sighting is None:
+        return -1, -1, False
+    return sighting.sequence, sighting.verified, sighting.anchor is not None
+
+
+def read_old_witness(path: Path) -> Sighting | None:
+    """Return what the file of the first version says, whose chain values had no key; None if there is none."""
     try:
-        ledger = connect(seen is None)
-    except LedgerUnavailable as problem:
-        if seen is None:
-            raise
-        raise LedgerUnavailable(
-            f"{problem}. This artifact was served with the ledger at {seen.location} ({seen.sequence} releases)"
+        found = json.loads(path.read_bytes())
+        bytes.fromhex(found["chain"])
+        ledger, kind, location, chain = (str(found[name]) for name in ("ledger", "kind", "location", "chain"))
+        return Sighting(ledger, kind, location, "", int(found["sequence"]), chain)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise LedgerUnavailable(f"{path} cannot be read ({problem.strerror})") from problem
+    except (ValueError, KeyError, TypeError) as problem:
+        raise LedgerDamaged(
+            f"{path} is damaged: it does not say which ledger this artifact was served with. Restore it, or see "
+            "`pacpredict ledger moved --help`"
         ) from problem
-    try:
-        if seen is not None:
-            witness.check(ledger, seen)
-        witness.forget_drafts()
-        return WitnessedLedger(ledger, witness)
-    except BaseException:
-        ledger.close()
-        raise

@@ -2,17 +2,21 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
+from pacpredict import defaults
 from pacpredict.core.rounding import float_up
-from pacpredict.core.scalars import check_budget
-from pacpredict.exceptions import BudgetExhausted, InvalidBudget, InvalidInput
+from pacpredict.core.scalars import check_budget, check_delta, check_exposure
+from pacpredict.exceptions import BudgetExhausted, InvalidBudget, InvalidInput, InvalidProbability
 
 Charging = Literal["adaptive", "flat"]
-WhenExhausted = Literal["halt", "unanimous"]
+WhenExhausted = Literal["halt", "unanimous", "belief"]
+WAYS_OUT: tuple[WhenExhausted, ...] = ("halt", "unanimous", "belief")
+
+_MOST_STEPS = 2**62  # fits into the integers of the kernels, with room to add
 
 
 @dataclass(frozen=True)
@@ -20,15 +24,23 @@ class Budget:
     """What a deployment may reveal, in nats: at most `step` per release and `total` in all.
 
     Spending is counted in whole steps, so that it never drifts. With `charging="adaptive"` a query on which all
-    models agree costs nothing, for it reveals nothing; `"flat"` charges every query, as the paper does. When the
-    total is spent the deployment halts, or with `when_exhausted="unanimous"` goes on answering queries on which
-    all models agree.
+    models agree costs nothing, for it reveals nothing; `"flat"` charges every query, as the paper does.
+
+    When the total is spent the deployment halts, or with `when_exhausted="unanimous"` goes on answering queries on
+    which all models agree, or with `"belief"` answers the others too, with a label drawn from what everybody may
+    believe: that needs no secret and costs nothing.
+
+    `exposure` limits how far answers move anybody's log-odds of having been trained on: a release that could move
+    them further is not made, and the belief answers. Gaussian noise keeps it but for the probability
+    `exposure_delta` over the whole life; labels of a channel keep it always.
     """
 
     step: float
     total: float
-    charging: Charging = "adaptive"
-    when_exhausted: WhenExhausted = "halt"
+    charging: Charging = defaults.CHARGING
+    when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED
+    exposure: float | None = None
+    exposure_delta: float = defaults.EXPOSURE_DELTA
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "step", check_budget(self.step, "step budget"))
@@ -38,32 +50,59 @@ class Budget:
                 f"the total budget ({self.total!r} nats) is smaller than one step ({self.step!r} nats): "
                 "not a single contested query could be answered; raise the total or lower the step"
             )
+        if self.total_steps > _MOST_STEPS:
+            raise InvalidBudget(
+                f"a total of {self.total!r} nats in steps of {self.step!r} is more than 2^62 releases, which nobody "
+                "can count; lower the total or raise the step"
+            )
         if self.charging not in ("adaptive", "flat"):
             raise InvalidInput(f"charging must be 'adaptive' or 'flat', got {self.charging!r}")
-        if self.when_exhausted not in ("halt", "unanimous"):
-            raise InvalidInput(f"when_exhausted must be 'halt' or 'unanimous', got {self.when_exhausted!r}")
+        if self.when_exhausted not in WAYS_OUT:
+            raise InvalidInput(
+                f"when_exhausted must be one of {', '.join(WAYS_OUT)}, got {self.when_exhausted!r}"
+            )
+        if self.exposure is not None:
+            object.__setattr__(self, "exposure", check_exposure(self.exposure))
+        if check_delta(self.exposure_delta) == 0:
+            raise InvalidProbability("exposure_delta must be above 0: noise has no end; 1e-9 is the default")
 
     @cached_property
     def total_steps(self) -> int:
         """How many charged releases fit, exactly."""
         return math.floor(Fraction(self.total) / Fraction(self.step))
 
+    @property
+    def step_delta(self) -> float:
+        """The share of one release in `exposure_delta`."""
+        return self.exposure_delta / self.total_steps
+
     def nats(self, steps: int) -> float:
         """Convert charged steps into nats, rounded up."""
         return float_up(steps * Fraction(self.step))
 
-    def charge(self, contested: Sequence[int], spent: int) -> list[int]:
-        """Compute the steps that each of a batch of queries costs, or refuse the batch whole.
+    def is_silent(self, spent: int) -> bool:
+        """Tell whether answers no longer say on what models differ: all cost nothing, and the belief gives some."""
+        return self.when_exhausted == "belief" and spent >= self.total_steps
+
+    def charge(
+        self, contested: Sequence[int], spent: int, rows: Sequence[int] = (), n_rows: int = 0
+    ) -> list[int]:
+        """Compute the steps that each of a batch of queries costs at most, or refuse the batch whole.
 
         `contested` is true where models differ. The decision depends on the votes and on what was spent, never on
-        the secret.
+        the secret. Where some of `n_rows` rows were answered before, `rows` says which of them the queries are, so that
+        a refusal can say how many rows would fit.
         """
         if self.total_steps - spent >= len(contested):  # whatever they cost, all of them fit
             adaptive = self.charging == "adaptive"
             return [1 if differ or not adaptive else 0 for differ in contested]
         charged, n_fitting = self._charge_each(contested, spent)
         if n_fitting < len(charged):
-            self._refuse(sum(charged), spent)
+            # Once all is spent, what is refused is priced by its number: its price would tell where models differ.
+            is_silent = spent >= self.total_steps and self.when_exhausted == "halt"
+            wanted = len(charged) if is_silent else sum(charged)
+            fitting = rows[n_fitting] if rows else n_fitting
+            self._refuse(wanted, spent, fitting, n_rows or len(charged))
         return charged
 
     def charge_first(self, contested: Sequence[int], spent: int) -> list[int]:
@@ -71,31 +110,36 @@ class Budget:
         charged, n_fitting = self._charge_each(contested, spent)
         return charged[:n_fitting]
 
+    def charge_vector(self, contested: bool, spent: int) -> int:
+        """Compute the steps that a release of real outputs costs; there is no belief that it could be drawn from."""
+        budget = replace(self, when_exhausted="halt") if self.when_exhausted == "belief" else self
+        return budget.charge([contested], spent)[0]
+
     def _charge_each(self, contested: Sequence[int], spent: int) -> tuple[list[int], int]:
         """Price all queries as if the total did not matter, and count those before the first that passes it."""
-        adaptive, goes_on = self.charging == "adaptive", self.when_exhausted == "unanimous"
+        adaptive, believes = self.charging == "adaptive", self.when_exhausted == "belief"
         left = self.total_steps - spent
         charged: list[int] = []
         n_fitting = len(contested)
         for i, differ in enumerate(contested):
-            free = not differ and (adaptive or (left <= 0 and goes_on))
-            if left <= 0 and (differ or not goes_on):
+            is_spared = left <= 0 and (believes or (self.when_exhausted == "unanimous" and not differ))
+            if left <= 0 and not is_spared:
                 n_fitting = min(n_fitting, i)
-            charged.append(0 if free else 1)
+            charged.append(0 if is_spared or (adaptive and not differ) else 1)
             left -= charged[-1]
         return charged, n_fitting
 
-    def _refuse(self, wanted: int, spent: int) -> None:
+    def _refuse(self, wanted: int, spent: int, fitting: int, n_rows: int) -> None:
         left = max(self.total_steps - spent, 0)
         needed_nats, left_nats = self.nats(wanted), left * self.step
+        advice = (
+            f" The first {fitting:,} of {n_rows:,} rows fit: ask for no more than these." if fitting else ""
+        )
+        if not left:
+            advice += " The deployment has halted: a new training set needs a new deployment."
         raise BudgetExhausted(
             f"the privacy budget does not allow this release: it needs {needed_nats:g} nats and {left_nats:g} of "
-            f"{self.total:g} are left. Nothing was drawn or charged. "
-            + (
-                "Ask for fewer rows."
-                if left
-                else "The deployment has halted: a new training set needs a new deployment."
-            ),
+            f"{self.total:g} are left. Nothing was drawn or charged.{advice}",
             needed_nats=needed_nats,
             left_nats=left_nats,
         )

@@ -2,18 +2,33 @@
 
 from dataclasses import dataclass
 
-from pacpredict.core.bounds import epsilon_for_success, success_bound
+from pacpredict.core.attacks import matching_epsilon, success_after, true_positives
+from pacpredict.core.roc import DEFAULT_FPR, tpr_for_epsilon
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import State
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A ceiling on the success of any attack with this prior, whatever was asked.
+    """What holds for the whole life of a deployment, whatever was asked and is asked.
 
-    `success` is the promise: it holds for the whole life of the deployment, since the total is never passed.
-    `success_at_spent` is the same bound for a budget of what has been spent by now. Both speak about the average
-    over all histories; what this history reveals about a record is its exposure.
+    Attributes
+    ----------
+    queries, contested, spent_nats, total_nats
+        What was answered, on what the models differed, what was charged for it, and what will be at most. No promise
+        follows from what is spent by now: whoever asks in view of answers may stop when they have succeeded.
+    prior, success
+        How often an attack succeeds before any answer, and how often at most after all of them: on average over secrets
+        and histories.
+    fpr, tpr
+        A rate of false alarms, and the highest rate of members that any test of membership finds at that rate.
+    exposure, exposure_delta
+        How far the logarithm of anybody's odds of having been trained on moves at most, in every single history; with
+        Gaussian noise in all but a share `exposure_delta` of them. None if there is no such limit.
+    epsilon, epsilon_tpr
+        For comparison: the epsilon of (epsilon, 1e-5)-DP that limits the average success of membership inference as the
+        total does, and the rate of members that a test could find under it. It matches for average success only.
+
     """
 
     queries: int
@@ -22,19 +37,31 @@ class Guarantee:
     total_nats: float
     prior: float
     success: float
-    success_at_spent: float
-    epsilon: float  # of the DP guarantee that limits membership inference as the total does, at delta = 1e-5
+    fpr: float
+    tpr: float
+    exposure: float | None
+    exposure_delta: float
+    epsilon: float
+    epsilon_tpr: float
 
     @classmethod
-    def of(cls, budget: Budget, state: State, prior: float = 0.5) -> "Guarantee":
-        spent = budget.nats(state.spent_steps)
+    def of(cls, budget: Budget, state: State | None, prior: float = 0.5) -> "Guarantee":
+        """State what a budget promises; `state` is None before anything was answered."""
+        queries, contested, spent = (
+            (0, 0, 0) if state is None else (state.sequence, state.contested, state.spent_steps)
+        )
+        epsilon = matching_epsilon(budget.total, prior)
         return cls(
-            queries=state.sequence,
-            contested=state.contested,
-            spent_nats=spent,
+            queries=queries,
+            contested=contested,
+            spent_nats=budget.nats(spent),
             total_nats=budget.total,
             prior=prior,
-            success=success_bound(budget.total, prior),
-            success_at_spent=success_bound(spent, prior),
-            epsilon=epsilon_for_success(success_bound(budget.total)),
+            success=success_after(budget.total, prior),
+            fpr=DEFAULT_FPR,
+            tpr=true_positives(budget.total, prior, budget.exposure, budget.exposure_delta),
+            exposure=budget.exposure,
+            exposure_delta=budget.exposure_delta,
+            epsilon=epsilon,
+            epsilon_tpr=tpr_for_epsilon(epsilon, DEFAULT_FPR),
         )

@@ -1,19 +1,23 @@
 """What a deployment remembers, the protocol of whatever keeps it, and a ledger in memory."""
 
+import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from pacpredict.core.validate import FloatArray, Votes
 from pacpredict.exceptions import LedgerConflict
+from pacpredict.mechanism.allowance import Allowance
+from pacpredict.types import FloatArray, Votes
 
 # Called with the name of each step of a turn. Tests pass one that interrupts or kills the process there.
 Failpoints = Callable[[str], None]
 
-NO_REQUESTS: Mapping[str, bytes] = MappingProxyType({})
+# How an answer came about: all models agreed, or a decoder read it off a noisy release, or it was the release itself
+# ("sample"), or it was drawn from the belief without the secret; "vector" is a release of real outputs. A record of the
+# first format does not say which decoder it was (None).
+Kind = Literal["agreed", "argmax", "map", "sample", "belief", "vector"]
 
 
 def nowhere(point: str) -> None:
@@ -28,9 +32,16 @@ class State:
     contested: int  # of which the models disagreed
     spent_steps: int
     log_belief: FloatArray = field(repr=False)
-    step: float | None = None  # nats that one charged step stands for, once a session has recorded it
+    # What a session that continues must have in common with the one that began; None before one has recorded it.
+    step: float | None = None  # nats that one charged step stands for
     deployment: str | None = None  # the identity of the artifact whose secret this is about
     origin: bytes | None = field(default=None, repr=False)  # a digest of the prior and the number of classes
+    total: float | None = None  # nats that the guarantee is for
+    secret: bytes | None = field(default=None, repr=False)  # the secret's commitment
+    # How far anybody's odds may still move, as of the last look at all units, and how far they can have moved since;
+    # None without a limit on exposure.
+    room: float | None = field(default=None, repr=False)
+    moved: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.log_belief.setflags(write=False)
@@ -40,8 +51,8 @@ class Entry(NamedTuple):
     """One release as the ledger keeps it.
 
     For a contested query it holds the question (the votes, or real outputs) and the noisy coordinates that were
-    released, from which the noisy vector and the belief can be replayed. These never leave the ledger: only the
-    label does.
+    released, if there were some, from which the noisy vector and the belief can be replayed. These never leave the
+    ledger: only the label does.
     """
 
     sequence: int
@@ -50,8 +61,10 @@ class Entry(NamedTuple):
     question: Votes | FloatArray | None = None
     noisy: FloatArray | None = None
     digest: bytes | None = None  # of the canonical query; the same query is never answered twice
-    id: str | None = None  # of the request, chosen by the client
+    kind: Kind | None = None
     client: str | None = None
+    request: bytes | None = None  # digest of the request's id and client
+    asked: bytes | None = None  # digest of all questions of that request
 
     def __repr__(self) -> str:
         return f"Entry(sequence={self.sequence}, charged_steps={self.charged_steps}, label={self.label})"
@@ -62,6 +75,7 @@ class Answer(NamedTuple):
 
     sequence: int
     label: int
+    charged_steps: int = 0  # when it was given first
 
 
 class Ledger(Protocol):
@@ -85,16 +99,26 @@ class Ledger(Protocol):
     def recall(self, digests: Collection[bytes]) -> dict[bytes, Answer]:
         """Look up which of these queries were answered; also outside a turn, without waiting for one."""
 
-    def request(self, request_id: str) -> bytes | None:
-        """Return the digest of the request that used this id, if there was one."""
+    def request(self, request: bytes) -> bytes | None:
+        """Return what was asked with this (digest of an) id, if it was used; also outside a turn."""
 
-    def commit(
-        self, entries: Sequence[Entry], state: State, requests: Mapping[str, bytes] = NO_REQUESTS
-    ) -> None:
-        """Append entries, numbered from the present sequence, replace the state and note request ids, atomically.
+    def allowances(self, clients: Collection[str]) -> dict[str, Allowance]:
+        """Say, in a turn, what those of these clients may still be answered whose answers are limited."""
+
+    def commit(self, entries: Sequence[Entry], state: State) -> None:
+        """Append entries, numbered from the present sequence, and replace the state, atomically.
 
         Without entries, the state of a used ledger stays what it is. Outside a turn this takes one of its own.
         """
+
+    def confirm(self, sequence: int) -> None:
+        """Return once all releases up to this number are beyond being forgotten. No answer leaves before."""
+
+    def keep_up(self) -> None:
+        """See how far others have come, so as to notice a history that goes back."""
+
+    def check(self) -> None:
+        """Raise LedgerError if a release could not be recorded now."""
 
     def entries(self) -> Iterator[Entry]:
         """Yield all entries in order."""
@@ -110,11 +134,13 @@ class MemoryLedger:
         self._entries: list[Entry] = []
         self._state: State | None = None
         self._answers: dict[bytes, Answer] = {}
-        self._requests: dict[str, bytes] = {}
+        self._requests: dict[bytes, bytes] = {}
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self._is_closed = False
 
     def turn(self) -> AbstractContextManager[object]:
+        self.check()
         return self._lock
 
     def load(self) -> State | None:
@@ -124,32 +150,52 @@ class MemoryLedger:
         known = self._answers
         return {digest: known[digest] for digest in digests if digest in known}
 
-    def request(self, request_id: str) -> bytes | None:
-        return self._requests.get(request_id)
+    def request(self, request: bytes) -> bytes | None:
+        return self._requests.get(request)
 
-    def commit(
-        self, entries: Sequence[Entry], state: State, requests: Mapping[str, bytes] = NO_REQUESTS
-    ) -> None:
+    def allowances(self, clients: Collection[str]) -> dict[str, Allowance]:  # noqa: ARG002
+        return {}  # it knows no keys
+
+    def commit(self, entries: Sequence[Entry], state: State) -> None:
         with self._lock:
-            if self._is_closed:
-                raise LedgerConflict(
-                    "this ledger was closed; the history may go on elsewhere. Nothing was released"
-                )
+            self.check()
             check_continues(self._state, entries, state)
             answers = {
-                entry.digest: Answer(entry.sequence, entry.label)
+                entry.digest: Answer(entry.sequence, entry.label, entry.charged_steps)
                 for entry in entries
                 if entry.digest is not None and entry.label is not None
             }
-            if answers:
-                self._check_new(answers, entries)
-            if requests:
-                self._note(requests)
+            requests = {
+                entry.request: entry.asked
+                for entry in entries
+                if entry.request is not None and entry.asked is not None
+            }
+            if answers or requests:
+                self._check_new(answers, requests, entries)
             self._entries += [_owned(entry) for entry in entries]
-            if answers:
-                self._answers.update(answers)
+            self._answers.update(answers)
+            self._requests.update(requests)
             if entries or self._state is None:
                 self._state = state
+
+    def confirm(self, sequence: int) -> None:
+        """Do nothing: the history ends with the process, and its answers with it."""
+
+    def keep_up(self) -> None:
+        """Do nothing: nobody else can be ahead."""
+
+    def check(self) -> None:
+        if self._is_closed:
+            raise LedgerConflict(
+                "this ledger was closed; the history may go on elsewhere. Nothing was released"
+            )
+        if (
+            self._process != os.getpid()
+        ):  # two processes that answer from one history would each spend all of it
+            raise LedgerConflict(
+                "this process was forked from the one that answers from this ledger, and a ledger in memory cannot be "
+                "shared. Nothing was released: save the deployment, and let each process open the artifact"
+            )
 
     def entries(self) -> Iterator[Entry]:
         return iter(tuple(self._entries))
@@ -158,14 +204,18 @@ class MemoryLedger:
         """End the history here: nothing more is recorded, so nothing more is released."""
         self._is_closed = True
 
-    def _note(self, requests: Mapping[str, bytes]) -> None:
-        if any(self._requests.get(name, digest) != digest for name, digest in requests.items()):
-            raise reuse_conflict()
-        self._requests.update(requests)
+    def reopen(self) -> None:
+        """Let the history go on here after all."""
+        self._is_closed = False
 
-    def _check_new(self, answers: Mapping[bytes, Answer], entries: Sequence[Entry]) -> None:
+    def _check_new(
+        self, answers: dict[bytes, Answer], requests: dict[bytes, bytes], entries: Sequence[Entry]
+    ) -> None:
         n_digests = sum(entry.digest is not None for entry in entries)
-        if len(answers) != n_digests or not self._answers.keys().isdisjoint(answers):
+        is_repeated = len(answers) != n_digests or not self._answers.keys().isdisjoint(answers)
+        if is_repeated or any(
+            self._requests.get(request, asked) != asked for request, asked in requests.items()
+        ):
             raise reuse_conflict()
 
 

@@ -1,47 +1,117 @@
 """From a ledger's entries back to the state, bit for bit."""
 
+import sys
 from collections.abc import Iterable
 
 import numpy as np
 
 from pacpredict.core.belief import Belief
 from pacpredict.core.calibrate import calibrate
-from pacpredict.core.release import REPLAY, answer_votes, count_voted
-from pacpredict.core.validate import FloatArray, check_votes
-from pacpredict.exceptions import LedgerError
+from pacpredict.core.release import RELEASED, REPLAY, answer_votes
+from pacpredict.core.validate import check_votes
+from pacpredict.exceptions import ExposureReached, LedgerError
 from pacpredict.mechanism.ledger import Entry, State
+from pacpredict.mechanism.limit import NO_LIMIT, Limit
+from pacpredict.types import FloatArray, Votes
 
 
-def replay(entries: Iterable[Entry], n_classes: int, step_budget: float, prior: Belief) -> State:
-    """Recompute the state from a ledger's entries, bit for bit."""
-    log_belief = prior.log_probabilities.copy()
-    sequence = contested = spent = 0
+def replay(
+    entries: Iterable[Entry],
+    n_classes: int,
+    step_budget: float,
+    prior: Belief,
+    *,
+    limit: Limit = NO_LIMIT,
+    total_steps: int | None = None,
+) -> State:
+    """Recompute the state from a ledger's entries, bit for bit.
+
+    `limit` is that of the session which wrote them, and `total_steps` what it might charge in all.
+    """
+    history = _History(
+        n_classes, step_budget, prior, limit, sys.maxsize if total_steps is None else total_steps
+    )
     for entry in entries:
-        if entry.sequence != sequence + 1:
-            raise LedgerError(f"entry {entry.sequence} follows entry {sequence}: the history is not complete")
-        sequence, spent = entry.sequence, spent + entry.charged_steps
-        if entry.question is not None and entry.noisy is not None:
-            contested += 1
-            log_belief = _update(log_belief, entry, n_classes, step_budget)
-    return State(sequence, contested, spent, log_belief, step_budget)
+        history.add(entry)
+    return history.state()
 
 
-def _update(log_belief: FloatArray, entry: Entry, n_classes: int, step_budget: float) -> FloatArray:
-    """Apply one contested release to the belief; label votes update it in place."""
-    if entry.question is None or entry.noisy is None:
-        return log_belief
-    if entry.label is None:
-        noise = calibrate(entry.question, Belief(log_belief), step_budget)
-        _check_size(entry, noise.variances.size)
-        return Belief(log_belief).updated(noise.log_likelihood(entry.noisy)).log_probabilities.copy()
-    votes = check_votes(entry.question, n_classes, log_belief.size)
-    _check_size(entry, int(count_voted(votes, n_classes)[0]) - 1)
-    labels = answer_votes(votes, n_classes, REPLAY, step_budget, np.empty(0), log_belief, entry.noisy.copy())
-    if entry.label not in labels:  # by argmax or by map
-        raise LedgerError(f"entry {entry.sequence} is damaged: its label is not what its release says")
-    return log_belief
+class _History:
+    """A history as far as it was replayed."""
+
+    def __init__(self, n_classes: int, step: float, prior: Belief, limit: Limit, total_steps: int) -> None:
+        self._n_classes = n_classes
+        self._step = step
+        self._limit = limit
+        self._total_steps = total_steps
+        self._log_belief = prior.log_probabilities.copy()
+        self._track = limit.begin()
+        self._sequence = self._contested = self._spent = 0
+
+    def state(self) -> State:
+        room, moved = self._limit.kept(self._track)
+        counts = self._sequence, self._contested, self._spent
+        return State(*counts, self._log_belief.copy(), self._step, room=room, moved=moved)
+
+    def add(self, entry: Entry) -> None:
+        if entry.sequence != self._sequence + 1:
+            raise LedgerError(
+                f"entry {entry.sequence} follows entry {self._sequence}: the history is not complete"
+            )
+        if entry.question is not None:
+            if entry.label is None:
+                self._add_vector(entry, np.asarray(entry.question, np.float64))
+            else:
+                self._add_label(
+                    entry, check_votes(entry.question, self._n_classes, self._log_belief.size), entry.label
+                )
+            self._contested += 1
+        self._sequence, self._spent = entry.sequence, self._spent + entry.charged_steps
+
+    def _add_label(self, entry: Entry, votes: Votes, label: int) -> None:
+        """Take what was released from the record; whether that was allowed is decided again."""
+        voted = np.unique(votes)
+        if label not in voted:
+            raise _damaged(entry, "its label is one that nobody voted for")
+        if entry.kind == "belief":
+            if (
+                self._spent < self._total_steps
+            ):  # it was the limit that allowed no release, so all units were looked at
+                self._limit.settle(self._log_belief, self._contested, self._track)
+            return
+        noisy = np.empty(0) if entry.noisy is None else entry.noisy.copy()
+        if entry.noisy is not None and noisy.shape != (voted.size - 1,):
+            raise _damaged(entry, f"its release does not have {voted.size - 1} numbers")
+        how, _, labels = answer_votes(
+            *(votes, self._n_classes, REPLAY, self._step, entry.noisy is None),
+            *(
+                self._limit.epsilon,
+                self._limit.delta,
+                False,
+                self._contested,
+                self._total_steps - self._spent,
+            ),
+            *(np.empty(0), np.searchsorted(voted, [label]), self._log_belief, self._track),
+            *(self._limit.bits.members, self._limit.bits.prior_odds, noisy),
+        )
+        if how[0] != RELEASED:
+            raise _damaged(entry, "budget and limit on exposure did not allow a release")
+        if label not in labels:  # by argmax or by map
+            raise _damaged(entry, "its label is not what its release says")
+
+    def _add_vector(self, entry: Entry, outputs: FloatArray) -> None:
+        belief = Belief(self._log_belief)
+        noise = calibrate(outputs, belief, self._step)
+        if entry.noisy is None or entry.noisy.shape != (noise.variances.size,):
+            raise _damaged(entry, f"its release does not have {noise.variances.size} numbers")
+        try:
+            self._limit.admit(noise, belief, self._contested, self._track)
+        except ExposureReached as problem:
+            raise _damaged(entry, "the limit on exposure did not allow a release") from problem
+        likelihood = noise.log_likelihood(entry.noisy)
+        self._limit.note(likelihood, self._track)
+        self._log_belief = belief.updated(likelihood).log_probabilities.copy()
 
 
-def _check_size(entry: Entry, size: int) -> None:
-    if entry.noisy is None or entry.noisy.shape != (size,):
-        raise LedgerError(f"entry {entry.sequence} is damaged: its release does not have {size} numbers")
+def _damaged(entry: Entry, what: str) -> LedgerError:
+    return LedgerError(f"entry {entry.sequence} is damaged: {what}")

@@ -7,15 +7,15 @@ import numpy as np
 
 from pacpredict.core.belief import Belief
 from pacpredict.exceptions import ForeignLedger, InvalidBelief, InvalidBudget, InvalidInput, LedgerConflict
+from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import State
 from pacpredict.mechanism.secret import Secret
 
 
-def describe_origin(prior: Belief, n_classes: int) -> bytes:
-    """Digest what a belief starts from: a history replays from the same prior and label space only."""
-    return hashlib.sha256(
-        n_classes.to_bytes(8, "little") + prior.log_probabilities.astype("<f8").tobytes()
-    ).digest()
+def describe_origin(prior: Belief, n_classes: int, limit: bytes | None = None) -> bytes:
+    """Digest what a belief starts from: a history replays from the same prior, label space and limit only."""
+    about = n_classes.to_bytes(8, "little") + prior.log_probabilities.astype("<f8").tobytes()
+    return hashlib.sha256(about + (limit or b"")).digest()
 
 
 def first_state(recorded: State | None, snapshot: State | None, fresh: State) -> State:
@@ -26,7 +26,9 @@ def first_state(recorded: State | None, snapshot: State | None, fresh: State) ->
     if state is None:
         return fresh
     check_state(state, fresh)
-    return state if recorded else replace(state, step=fresh.step, origin=fresh.origin)
+    if recorded:
+        return state
+    return replace(state, step=fresh.step, origin=fresh.origin, total=fresh.total, secret=fresh.secret)
 
 
 def check_state(state: State, fresh: State) -> None:
@@ -45,9 +47,25 @@ def check_state(state: State, fresh: State) -> None:
             f"the state was charged in steps of {state.step!r} nats; steps of {fresh.step!r} would count what is "
             "spent anew: continue with the old step budget"
         )
+    if state.total not in (None, fresh.total):
+        raise InvalidBudget(
+            f"the history began with a total of {state.total!r} nats, and its guarantee is for that; a total of "
+            f"{fresh.total!r}, chosen when answers were known, would not be: continue with the old one"
+        )
+    if state.secret not in (None, fresh.secret):
+        raise ForeignLedger(
+            "this history is about another secret; its belief would let the next release pass almost without noise. "
+            "Nothing was released: give the secret that it began with, or an empty ledger"
+        )
     if state.origin not in (None, fresh.origin):
         raise InvalidBelief(
-            "the state began from another prior or number of classes; continue with those that it began from"
+            "the state began from another prior, number of classes or limit on exposure (with its units); continue "
+            "with those that it began from"
+        )
+    if state.sequence and (state.room is None) != (fresh.room is None):
+        raise InvalidBelief(
+            "the state was kept, or replayed, without the limit on exposure that this session has, or with one that it "
+            "has not: its belief would be another. Replay the history with the limit that it began with"
         )
     Belief(state.log_belief)  # refuses what is no distribution
     if not (0 <= state.contested <= state.sequence and 0 <= state.spent_steps <= state.sequence):
@@ -67,9 +85,19 @@ def check_moved_on(recorded: State | None, last: State) -> State:
     return recorded
 
 
+def check_within(state: State, budget: Budget) -> None:
+    """Refuse a history that has spent more than the total; one of the first format does not say what its total was."""
+    if state.spent_steps > budget.total_steps:
+        raise InvalidBudget(
+            f"{budget.nats(state.spent_steps)!r} nats are spent already, which is more than the total of "
+            f"{budget.total!r}: continue with the total that the history began with"
+        )
+
+
 def settle_secret(
     secret: Secret | None, is_new: bool, prior: Belief, generator: np.random.Generator | None
 ) -> Secret:
+    """Return the secret that was given, or draw one for a history that begins."""
     if secret is None and not is_new:
         raise InvalidInput("this history has a secret already: pass it; a new one would void the guarantee")
     if secret is not None and secret.n_models != prior.n_models:

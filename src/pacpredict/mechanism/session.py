@@ -1,46 +1,41 @@
 """Algorithm 1 as a state machine: ask, and get an answer that is on the ledger before you see it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from pacpredict import defaults
 from pacpredict.core.belief import Belief
 from pacpredict.core.calibrate import calibrate
-from pacpredict.core.decode import Decoder, check_decoder
-from pacpredict.core.release import answer_votes, count_voted
+from pacpredict.core.decode import Decoder
+from pacpredict.core.exposure import Membership
 from pacpredict.core.scalars import check_model_count
-from pacpredict.core.validate import MOST_CLASSES, FloatArray, Votes, check_outputs, check_votes
+from pacpredict.core.validate import MOST_CLASSES, check_outputs
 from pacpredict.exceptions import InvalidInput, InvalidVotes, PacPredictError
+from pacpredict.mechanism.admission import Batch, Place, check_request_id, repeated
+from pacpredict.mechanism.answering import Answered, Answering
 from pacpredict.mechanism.budget import Budget
-from pacpredict.mechanism.entropy import NormalSource, SystemEntropy
+from pacpredict.mechanism.entropy import Entropy, SeededEntropy, SystemEntropy
 from pacpredict.mechanism.guarantee import Guarantee
-from pacpredict.mechanism.ledger import (
-    NO_REQUESTS,
-    Answer,
-    Entry,
-    Failpoints,
-    Ledger,
-    MemoryLedger,
-    State,
-    nowhere,
-)
-from pacpredict.mechanism.request import Asked, Group, Place, Release, Request, Tag, check_request
+from pacpredict.mechanism.ledger import Answer, Entry, Failpoints, Ledger, MemoryLedger, State, nowhere
+from pacpredict.mechanism.limit import Limit
+from pacpredict.mechanism.question import Ballots, Known, Release, Request
 from pacpredict.mechanism.resume import (
     check_moved_on,
     check_state,
+    check_within,
     describe_origin,
     first_state,
     settle_secret,
 )
 from pacpredict.mechanism.secret import Secret
+from pacpredict.types import FloatArray, Votes
 
 X = TypeVar("X")
 Y = TypeVar("Y")
-
-_UNTAGGED = Tag()
 
 
 class Session:
@@ -56,8 +51,11 @@ class Session:
         The distribution that the secret was drawn from: a number of models for the uniform one, or a belief.
     secret
         By default drawn from the prior. Give the old one to continue from a ledger or a snapshot.
+    membership
+        Which subsets have which units, records or persons: whose odds the budget's limit on exposure is about.
     decode
-        `"argmax"` (the paper's) or `"map"`, which is more accurate; docs/threat-model.md says what it means.
+        `"argmax"` (the paper's) or `"map"`, which is more accurate, both of a noisy release; or `"sample"`, a label
+        released through a finite channel. docs/threat-model.md says what they mean.
     ledger
         Where the session continues and records. By default in memory. Several sessions of one deployment, also in
         other processes, may share a durable one; each then passes the same secret.
@@ -76,10 +74,11 @@ class Session:
         self,
         n_classes: int,
         budget: Budget,
-        prior: int | Belief = 128,
+        prior: int | Belief = defaults.MODELS,
         *,
+        membership: Membership | None = None,
         secret: Secret | None = None,
-        decode: Decoder = "argmax",
+        decode: Decoder = defaults.DECODE,
         ledger: Ledger | None = None,
         snapshot: State | None = None,
         generator: np.random.Generator | None = None,
@@ -92,17 +91,25 @@ class Session:
         check_model_count(self.prior.n_models)
         self.n_classes = int(n_classes)
         self.budget = budget
-        self._decoder = check_decoder(decode)
+        self.decode = decode
         self._ledger = MemoryLedger() if ledger is None else ledger
-        self._normals: NormalSource = SystemEntropy() if generator is None else generator
+        self._limit = Limit.of(budget, membership, self.prior)
+        self._entropy: Entropy = SystemEntropy() if generator is None else SeededEntropy(generator)
+        self._answering = Answering(self.n_classes, budget, decode, self._limit, self._entropy)
         self._at = at
-        origin = describe_origin(self.prior, self.n_classes)
-        self._fresh = State(0, 0, 0, self.prior.log_probabilities.copy(), budget.step, deployment, origin)
+        origin, log_belief = (
+            describe_origin(self.prior, self.n_classes, self._limit.digest),
+            self.prior.log_probabilities,
+        )
+        fresh = State(0, 0, 0, log_belief.copy(), budget.step, deployment, origin, budget.total)
+        room, moved = self._limit.kept(self._limit.begin())
         with self._ledger.turn():
             recorded = self._ledger.load()
-            self._state = first_state(recorded, snapshot, self._fresh)
-            is_new = recorded is None and self._state.sequence == 0
+            is_new = recorded is None and (snapshot is None or snapshot.sequence == 0)
             self._secret = settle_secret(secret, is_new, self.prior, generator)
+            self._fresh = replace(fresh, secret=self._secret.commitment(), room=room, moved=moved)
+            self._state = first_state(recorded, snapshot, self._fresh)
+            check_within(self._state, budget)
             if recorded is None:
                 self._ledger.commit([], self._state)
 
@@ -112,7 +119,8 @@ class Session:
 
     def snapshot(self) -> State:
         """Return the state after the last release. A seeded generator's own state is the caller's to keep."""
-        return self._checked(self._ledger.load())
+        last = self._state  # before loading: another thread may be answering meanwhile
+        return self._checked(self._ledger.load(), last)
 
     def guarantee(self, prior: float = 0.5) -> Guarantee:
         """Bound the success of any attack with this prior (0.5: is a given record in the training set?)."""
@@ -120,37 +128,62 @@ class Session:
 
     def answer(self, votes: npt.ArrayLike) -> Release:
         """Answer one query, given the labels of all models (n_models,)."""
-        row = check_votes(votes, self.n_classes, self.prior.n_models)
-        if row.shape[0] != 1:
-            raise InvalidVotes(f"answer takes one query, got {row.shape[0]}; use answer_all")
+        row = self.ballots(votes)
+        if len(row) != 1:
+            raise InvalidVotes(f"answer takes one query, got {len(row)}; use answer_all")
         return self._answer(row)[0]
 
     def answer_all(self, votes: npt.ArrayLike) -> list[Release]:
         """Answer queries (n_queries, n_models) in turn; all of them, or none if the budget is short."""
-        return self._answer(check_votes(votes, self.n_classes, self.prior.n_models))
+        return self._answer(self.ballots(votes))
+
+    def ballots(self, votes: npt.ArrayLike) -> Ballots:
+        """Check and count votes (n_queries, n_models), to be asked about in requests."""
+        return Ballots.check(votes, self.n_classes, self.prior.n_models)
+
+    def recall(self, digests: Collection[bytes]) -> Known:
+        """Look up which of these queries were answered, without waiting for anybody."""
+        as_of = (
+            self._state.sequence
+        )  # before looking: what is committed meanwhile is looked up again in the turn
+        return Known(as_of, self._ledger.recall(digests))
 
     def serve(self, requests: Sequence[Request]) -> list[list[Release] | PacPredictError]:
         """Answer the requests of several clients in one turn and one commit.
 
         Each is answered whole, or as far as the budget goes if it says so, or refused with the error that stands in
         its place; a refused one does not disturb the others. Queries that were answered before, here or by another
-        session, get the same answer at no charge. What is raised concerns all of them: nothing was answered.
+        session, get the same answer at no charge; a request of such queries alone waits for no turn and writes
+        nothing, so its id is not noted. What is raised concerns all of them: nothing was answered.
         """
-        asked = [_or_error(self._check, request) for request in requests]
+        outcomes = [_or_error(self._repeat, request) for request in requests]
+        waiting = [i for i, outcome in enumerate(outcomes) if outcome is None]
+        if waiting:
+            for i, outcome in zip(waiting, self._serve_new([requests[i] for i in waiting]), strict=True):
+                outcomes[i] = outcome
+        answered = [releases for releases in outcomes if isinstance(releases, list)]
+        self._confirm(release for releases in answered for release in releases)
+        return [[] if outcome is None else outcome for outcome in outcomes]
+
+    def keep_up(self) -> None:
+        """See how far others have come with the same ledger."""
+        self._ledger.keep_up()
+
+    def check_ledger(self) -> None:
+        """Raise LedgerError if a release could not be recorded now."""
+        self._ledger.check()
+
+    def hand_over(self) -> tuple[Secret, list[Entry], State]:
+        """Give secret and history to whoever goes on with them; from now on nobody is answered here any more."""
         with self._ledger.turn():
-            before = self._resume()
-            group = self._group([one for one in asked if isinstance(one, Asked)], before)
-            places = [_or_error(group.admit, one) if isinstance(one, Asked) else one for one in asked]
-            labels: list[int] = []
-            if group.votes:
-                votes = np.stack(group.votes)
-                labels = self._release(before, votes, group.n_voted, group.charged, group.tags, group.new_ids)
-            elif group.new_ids:
-                self._ledger.commit([], before, group.new_ids)
-        return [
-            each if isinstance(each, PacPredictError) else self._fill_in(each, before.sequence + 1, labels)
-            for each in places
-        ]
+            state = self._resume()
+            self._ledger.close()
+            return self._secret, list(self._ledger.entries()), state
+
+    def take_back(self) -> None:
+        """Go on here, since nobody went on with what was handed over."""
+        if isinstance(self._ledger, MemoryLedger):
+            self._ledger.reopen()
 
     def release(self, outputs: npt.ArrayLike) -> FloatArray:
         """Release a noisy vector, given the outputs of all models (n_models, n_outputs).
@@ -161,111 +194,153 @@ class Session:
         contested = bool((y != y[0]).any())
         with self._ledger.turn():
             state = self._resume()
-            charged = self.budget.charge([contested], state.spent_steps)[0]
+            charged = self.budget.charge_vector(contested, state.spent_steps)
             released, belief, question, record = y[0].copy(), Belief(state.log_belief), None, None
+            track = self._limit.track(state)
             if contested:
                 noise = calibrate(y, belief, self.budget.step)
-                noisy = noise.draw(self._secret.reveal(), self._draw(noise.variances.size))
-                released, belief = noise.vector(noisy), belief.updated(noise.log_likelihood(noisy))
+                self._limit.admit(noise, belief, state.contested, track)
+                noisy = noise.draw(self._secret.reveal(), self._entropy.normals(noise.variances.size))
+                likelihood = noise.log_likelihood(noisy)
+                self._limit.note(likelihood, track)
+                released, belief = noise.vector(noisy), belief.updated(likelihood)
                 question, record = y, noisy
-            entry = Entry(state.sequence + 1, charged, None, question, record)
-            self._commit([entry], charged, int(contested), belief.log_probabilities, NO_REQUESTS)
+            entry = Entry(state.sequence + 1, charged, None, question, record, kind="vector")
+            self._commit([entry], int(contested), belief.log_probabilities, track)
+        self._ledger.confirm(entry.sequence)
         return released
 
-    def _answer(self, votes: Votes) -> list[Release]:
-        n_voted: list[int] = count_voted(votes, self.n_classes).tolist()
+    def _answer(self, ballots: Ballots) -> list[Release]:
         with self._ledger.turn():
             before = self._resume()
-            charged = self.budget.charge([k > 1 for k in n_voted], before.spent_steps)
-            labels = self._release(before, votes, n_voted, charged, repeat(_UNTAGGED), NO_REQUESTS)
-        first, step = before.sequence + 1, self.budget.step
-        return [
-            Release(first + q, label, steps * step)
-            for q, (label, steps) in enumerate(zip(labels, charged, strict=True))
-        ]
+            reserved = self.budget.charge([k > 1 for k in ballots.n_voted], before.spent_steps)
+            drafts = [Entry(0, steps, None) for steps in reserved]
+            answered = self._release(before, ballots.votes, ballots.n_voted, drafts)
+        self._ledger.confirm(before.sequence + len(drafts))
+        places = [Place(row, is_first=True) for row in range(len(drafts))]
+        return self._fill_in(places, before.sequence + 1, answered)
 
     def _resume(self) -> State:
         """Load the state, in a turn: another session may have moved it since the last."""
         recorded = self._ledger.load()
         if recorded is not self._state:
-            self._state = self._checked(recorded)
+            self._state = self._checked(recorded, self._state)
         return self._state
 
-    def _checked(self, recorded: State | None) -> State:
-        if recorded is not None and recorded is self._state:
+    def _checked(self, recorded: State | None, last: State) -> State:
+        if recorded is not None and recorded is last:
             return recorded
-        state = check_moved_on(recorded, self._state)
+        state = check_moved_on(recorded, last)
         check_state(state, self._fresh)
         return state
 
-    def _check(self, request: Request) -> Asked:
-        return check_request(request, self.n_classes, self.prior.n_models)
+    def _repeat(self, request: Request) -> list[Release] | None:
+        """Answer a request that has all its answers on record; None if one is missing."""
+        answers = repeated(request)
+        if answers is None:
+            return None
+        if request.key is not None:
+            check_request_id(request, self._ledger.request(request.key))
+        return [self._again(answer) for answer in answers]
 
-    def _group(self, asked: Sequence[Asked], before: State) -> Group:
-        """Look up, in the turn, what these requests repeat."""
-        digests = {q.digest for one in asked for q in one.request.questions if q.digest is not None}
-        known = self._ledger.recall(digests) if digests else {}
-        ids = {one.request.id for one in asked if one.request.id is not None}
-        used = {name: digest for name in ids if (digest := self._ledger.request(name)) is not None}
-        return Group(self.budget, before.spent_steps, known, used)
-
-    def _fill_in(self, places: Sequence[Answer | Place], first: int, labels: Sequence[int]) -> list[Release]:
+    def _serve_new(self, requests: Sequence[Request]) -> list[list[Release] | PacPredictError]:
+        answered: Answered | None = None
+        with self._ledger.turn():
+            before = self._resume()
+            clients = {request.client for request in requests if request.client is not None}
+            allowances = self._ledger.allowances(clients) if clients else {}
+            known, asked = self._look_up(requests, before.sequence)
+            batch = Batch(self.budget, before.spent_steps, known, asked, allowances)
+            places = [_or_error(batch.admit, request) for request in requests]
+            if batch:
+                answered = self._release(before, batch.votes(), batch.n_voted, batch.drafts)
         return [
-            Release(place.sequence, place.label, 0.0)
-            if isinstance(place, Answer)
-            else Release(first + place.row, labels[place.row], place.charged * self.budget.step)
-            for place in places
+            each if isinstance(each, PacPredictError) else self._fill_in(each, before.sequence + 1, answered)
+            for each in places
         ]
 
-    def _release(
-        self,
-        before: State,
-        votes: Votes,
-        n_voted: Sequence[int],
-        charged: Sequence[int],
-        tags: Iterable[Tag],
-        requests: Mapping[str, bytes],
-    ) -> list[int]:
-        """Draw, decode, update and commit, in a turn and after the charge was found to fit."""
-        sizes = [k - 1 for k in n_voted]  # one noisy coordinate less than classes voted for
-        noisy, log_belief = np.empty(sum(sizes)), before.log_belief.copy()
-        self._at("before-draw")
-        normals = self._draw(noisy.size)
-        labels: list[int] = answer_votes(
-            votes, self.n_classes, self._secret.reveal(), self.budget.step, normals, log_belief, noisy
-        )[self._decoder].tolist()
-        self._at("after-draw")
-        entries = _entries(before.sequence, votes, sizes, charged, labels, noisy, tags)
-        self._commit(entries, sum(charged), len(sizes) - sizes.count(0), log_belief, requests)
-        return labels
+    def _look_up(
+        self, requests: Sequence[Request], sequence: int
+    ) -> tuple[dict[bytes, Answer], dict[bytes, bytes]]:
+        """Find out, in the turn, what these requests repeat, and what was asked with their ids."""
+        known = {digest: answer for request in requests for digest, answer in request.known.answers.items()}
+        unsure = {
+            digest
+            for request in requests
+            if request.known.as_of != sequence  # something was released since it was looked up
+            for digest in request.digests
+            if digest is not None and digest not in known
+        }
+        if unsure:
+            known |= self._ledger.recall(unsure)
+        keys = {request.key for request in requests if request.key is not None}
+        asked = {key: found for key in keys if (found := self._ledger.request(key)) is not None}
+        return known, asked
 
-    def _draw(self, size: int) -> FloatArray:
-        normals = self._normals.standard_normal(size)
-        if normals.shape != (size,):
-            raise InvalidInput(f"the source of noise gave {normals.shape} numbers instead of {size}")
-        return normals
+    def _fill_in(
+        self, places: Sequence[Answer | Place], first: int, answered: Answered | None
+    ) -> list[Release]:
+        releases = []
+        for place in places:
+            if isinstance(place, Answer):
+                releases.append(self._again(place))
+            elif answered is not None:
+                charge = answered.charged[place.row] * self.budget.step
+                label, number = answered.labels[place.row], first + place.row
+                releases.append(Release(number, label, charge if place.is_first else 0.0, charge))
+        return releases
+
+    def _again(self, answer: Answer) -> Release:
+        return Release(answer.sequence, answer.label, 0.0, answer.charged_steps * self.budget.step)
+
+    def _confirm(self, releases: Iterable[Release]) -> None:
+        last = max((release.sequence for release in releases), default=0)
+        if last:
+            self._ledger.confirm(last)
+
+    def _release(
+        self, before: State, votes: Votes, n_voted: Sequence[int], drafts: Sequence[Entry]
+    ) -> Answered:
+        """Draw, decode, update and commit, in a turn and after the charge was found to fit."""
+        self._at("before-draw")
+        answered = self._answering.answer(before, votes, n_voted, self._secret)
+        self._at("after-draw")
+        entries = _entries(before.sequence, votes, answered, drafts)
+        self._commit(entries, answered.n_contested, answered.log_belief, answered.track)
+        return answered
 
     def _commit(
-        self,
-        entries: Sequence[Entry],
-        charged: int,
-        contested: int,
-        log_belief: FloatArray,
-        requests: Mapping[str, bytes],
+        self, entries: Sequence[Entry], contested: int, log_belief: FloatArray, track: FloatArray
     ) -> None:
         """Record first, then remember: if the ledger fails, the next turn continues where the ledger is."""
         before, fresh = self._state, self._fresh
         after = State(
             before.sequence + len(entries),
             before.contested + contested,
-            before.spent_steps + charged,
+            before.spent_steps + sum(entry.charged_steps for entry in entries),
             log_belief,
             fresh.step,
             fresh.deployment,
             fresh.origin,
+            fresh.total,
+            fresh.secret,
+            *self._limit.kept(track),
         )
-        self._ledger.commit(entries, after, requests)
+        self._ledger.commit(entries, after)
         self._state = after
+
+
+def _entries(sequence: int, votes: Votes, answered: Answered, drafts: Sequence[Entry]) -> list[Entry]:
+    """Complete the drafts: with numbers, labels, charges and, where models differ, what was asked and released."""
+    votes.setflags(write=False)
+    labels, charged, kinds, noisy, *_ = answered
+    return [
+        Entry(
+            *(sequence + 1 + q, charged[q], labels[q], None if kinds[q] == "agreed" else votes[q], noisy[q]),
+            *(draft.digest, kinds[q], draft.client, draft.request, draft.asked),
+        )
+        for q, draft in enumerate(drafts)
+    ]
 
 
 def _or_error(function: Callable[[X], Y], argument: X) -> Y | PacPredictError:
@@ -273,22 +348,3 @@ def _or_error(function: Callable[[X], Y], argument: X) -> Y | PacPredictError:
         return function(argument)
     except PacPredictError as refusal:
         return refusal
-
-
-def _entries(
-    sequence: int,
-    votes: Votes,
-    sizes: Sequence[int],
-    charged: Sequence[int],
-    labels: Sequence[int],
-    noisy: FloatArray,
-    tags: Iterable[Tag],
-) -> list[Entry]:
-    votes.setflags(write=False)
-    noisy.setflags(write=False)
-    entries, read = [], 0
-    for q, (size, steps, label, tag) in enumerate(zip(sizes, charged, labels, tags, strict=False)):
-        question, record = (votes[q], noisy[read : read + size]) if size else (None, None)
-        entries.append(Entry(sequence + 1 + q, steps, label, question, record, *tag))
-        read += size
-    return entries

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pacpredict.ensemble.tables.values import show
 from pacpredict.exceptions import InvalidQuery
 from pacpredict.serving.tensors import DATATYPES, TEXTS, Head, Values
+from pacpredict.show import show
 
 LENGTH_HEADER = "Inference-Header-Content-Length"
 _LENGTH_BYTES = 4
@@ -51,10 +51,11 @@ class BinaryPart:
             )
 
 
-def decode(head: Head, data: bytes) -> Values:
-    """Return the values of a tensor, flat."""
+def decode(head: Head, data: bytes, *, as_text: bool = True) -> Values:
+    """Return the values of a tensor, flat; BYTES as texts or as they are."""
     if head.datatype is TEXTS:
-        return _decode_texts(head, data)
+        elements = _cut(head, data)
+        return _as_texts(head, elements) if as_text else elements
     dtype = head.datatype.dtype
     if len(data) != head.size * dtype.itemsize:
         raise InvalidQuery(
@@ -66,22 +67,26 @@ def decode(head: Head, data: bytes) -> Values:
     return np.frombuffer(data, dtype)
 
 
-def _decode_texts(head: Head, data: bytes) -> list[str]:
-    texts, position = [], 0
+def _cut(head: Head, data: bytes) -> list[bytes]:
+    elements, position = [], 0
+    while position < len(data):
+        start = position + _LENGTH_BYTES
+        position = start + int.from_bytes(data[position:start], "little")
+        if position > len(data):
+            raise InvalidQuery(f"input {show(head.name)}: an element of BYTES is cut off")
+        elements.append(data[start:position])
+    if len(elements) != head.size:
+        raise InvalidQuery(
+            f"input {show(head.name)}: shape {head.shape} needs {head.size:,} elements, got {len(elements):,}"
+        )
+    return elements
+
+
+def _as_texts(head: Head, elements: list[bytes]) -> list[str]:
     try:
-        while position < len(data):
-            start = position + _LENGTH_BYTES
-            position = start + int.from_bytes(data[position:start], "little")
-            if position > len(data):
-                raise InvalidQuery(f"input {show(head.name)}: a text of BYTES is cut off")
-            texts.append(data[start:position].decode())
+        return [element.decode() for element in elements]
     except UnicodeDecodeError:
         raise InvalidQuery(f"input {show(head.name)}: a text of BYTES is not UTF-8") from None
-    if len(texts) != head.size:
-        raise InvalidQuery(
-            f"input {show(head.name)}: shape {head.shape} needs {head.size:,} texts, got {len(texts):,}"
-        )
-    return texts
 
 
 def encode(datatype: str, values: Sequence[Any]) -> bytes:

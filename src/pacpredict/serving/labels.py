@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from pacpredict.curator import Answers
-from pacpredict.ensemble.tables.classes import Classes
-from pacpredict.ensemble.tables.schema import Column
-from pacpredict.serving.inquiry import Inquiry
+from pacpredict.curator import Answers, Inquiry
+from pacpredict.tables.classes import Classes
+from pacpredict.tables.schema import Column
 
 _INT64 = range(-(2**63), 2**63)
 

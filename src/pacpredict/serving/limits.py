@@ -1,92 +1,47 @@
-"""How much one request may ask of the server, and reading of bodies within these limits."""
+"""How much one request, one address and all of them together may ask of the server."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
-import orjson
-from starlette.requests import ClientDisconnect, Request
-
-from pacpredict.exceptions import BodyTooLarge, BodyTooSlow, InvalidQuery, ServerBusy, UnsupportedEncoding
+from pacpredict.exceptions import InvalidInput, InvalidQuery
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The defaults let a client label ten thousand rows of a wide table in one go."""
+    """The defaults let a client label ten thousand rows of a wide table in one go, and nobody keep others waiting.
 
+    Sizes are in bytes. All are of one process; several workers have them each.
+    """
+
+    # Of one request.
+    url_bytes: int = 8 * 2**10  # as common proxies; the paths of the server have some 50
+    head_bytes: int = 32 * 2**10  # URL and headers, counted as HTTP/2 does: each header 32 more than its text
     body_bytes: int = 8 * 2**20
-    body_seconds: float = (
-        30.0  # for a body to arrive; who sends slower than this holds a connection for nothing
-    )
-    held_bytes: int = 256 * 2**20  # of all bodies that are being read or answered
     rows: int = 10_000
-    waiting: int = 2_000  # requests that have arrived and are not answered; more would only wait longer
+
+    # How long one may keep a connection without using it.
+    head_seconds: float = 10.0  # for URL and headers to arrive, or the rest of a body that was refused
+    body_seconds: float = 30.0  # for a body to arrive
+    unread_seconds: float = 30.0  # for a reply to be taken
+    idle_seconds: float = (
+        75.0  # between requests; balancers keep connections for 60 and must not be the second
+    )
+
+    # At a time. Ordinary systems let a process have 1,024 descriptors, and ledger and listening need theirs.
+    connections: int = 512
+    connections_per_address: int = 128  # one address cannot shut out the others
+    pipelined: int = 16  # requests that were sent before the reply to the one before them
+    held_bodies: int = 32  # of the largest size, that are being read or answered
+    waiting: int = 2_000  # requests that were read and not answered; more would only wait longer
+
+    # A body up to here is never refused for want of room, and does not queue behind larger ones.
+    small_bytes: int = 64 * 2**10
+
+    def __post_init__(self) -> None:
+        for name in ("body_bytes", "rows", "idle_seconds", "connections", "connections_per_address"):
+            if getattr(self, name) <= 0:
+                what = name.replace("_", " ")
+                raise InvalidInput(f"with a limit of {getattr(self, name)} {what} nobody could be answered")
 
     def check_rows(self, n_rows: int) -> None:
         if n_rows > self.rows:
             raise InvalidQuery(f"{n_rows:,} rows in one request are too many; send at most {self.rows:,}")
-
-
-class Bodies:
-    """Reads bodies, and holds no more of them at a time than the limits allow."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._n_held = 0  # bytes
-
-    @asynccontextmanager
-    async def read(self, request: Request) -> AsyncIterator[bytes]:
-        """Lend the whole body of a request, to be forgotten at the end of the `with`."""
-        self._check_headers(request)
-        parts: list[bytes] = []
-        try:
-            yield await self._collect(request, parts)
-        finally:
-            self._n_held -= sum(map(len, parts))
-
-    def _check_headers(self, request: Request) -> None:
-        if request.headers.get("content-encoding", "identity") != "identity":
-            raise UnsupportedEncoding("compressed bodies are not taken; send the body as it is")
-        announced = request.headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > self._limits.body_bytes:
-            raise self._too_large()
-
-    async def _collect(self, request: Request, parts: list[bytes]) -> bytes:
-        size = 0
-        try:
-            async with asyncio.timeout(self._limits.body_seconds):
-                async for part in request.stream():
-                    parts.append(part)
-                    size += len(part)
-                    self._n_held += len(part)
-                    if size > self._limits.body_bytes:
-                        raise self._too_large()
-                    if self._n_held > self._limits.held_bytes:
-                        raise ServerBusy("the server has many large requests; try again in a moment")
-        except TimeoutError:
-            seconds = self._limits.body_seconds
-            raise BodyTooSlow(f"the body did not arrive within {seconds:g} seconds") from None
-        except ClientDisconnect:
-            raise InvalidQuery("the body was cut off") from None
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def _too_large(self) -> BodyTooLarge:
-        most = self._limits.body_bytes
-        return BodyTooLarge(f"the body is larger than {most:,} bytes; send fewer rows at a time")
-
-
-def parse_json(body: bytes | memoryview) -> dict[str, Any]:
-    """Return a JSON object.
-
-    orjson takes no NaN, no infinities, no half surrogate pairs and no nesting deeper than 1,024, and gives every number
-    as the nearest float64, or as an exact integer of 64 bits.
-    """
-    try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError as problem:
-        raise InvalidQuery(f"the body is not JSON: {problem}") from None
-    if not isinstance(parsed, dict):
-        raise InvalidQuery("the body must be a JSON object")
-    return parsed

@@ -1,202 +1,228 @@
-"""From inquiries to answers: models vote in several threads, and all requests that wait share a commit.
+"""From bodies to answers: models vote in several threads, and all requests that wait share a commit.
 
-    event loop -> [asked] -> a thread: read, vote -> [ready] -> the same or another: one turn for all -> event loop
+    event loop -> [arrived] -> a thread: read, vote -> [ready] -> the same or another: one turn for all -> event loop
 
 A thread that has votes takes the turn and answers everything that is ready. If another has the turn it leaves its
 requests there and votes on the next ones: they are answered as soon as that turn ends, all with one commit. So one
 client changes threads twice and waits for its own commit only, and many clients need hardly more commits than one.
+
+Large requests have queues and threads of their own, beside those of small ones, and the two kinds take turns with the
+ledger. A single row then waits for at most one large request, however many there are, and these wait for at most one
+group of small ones each.
 """
 
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Sequence
-from queue import Empty, SimpleQueue
-from typing import NamedTuple
+import time
+from collections.abc import Callable, Iterable, Sequence
+from queue import Empty
 
 from pacpredict.curator import Answers, Curator
-from pacpredict.exceptions import LedgerError, ServerBusy
-from pacpredict.mechanism.request import Request
-from pacpredict.serving.inquiry import Inquiry
+from pacpredict.exceptions import LedgerError, ServerBusy, VotersUnavailable
+from pacpredict.serving.jobs import Answered, Job, Lane, Outcome, Read
+from pacpredict.serving.limits import Limits
+from pacpredict.serving.metrics import Metrics
 
-# Models vote on this many rows at once in a third of the time that they need one by one; more gain little.
+# Models vote on this many rows at once in a third of the time that they need one by one; more gain little, and are
+# what makes a request a large one.
 _ROWS_PER_VOTE = 32
-# A turn keeps other processes waiting; this many releases take some tens of milliseconds.
-_ROWS_PER_TURN = 1_000
-
-Read = Callable[[], Inquiry]
-
-
-class Answered(NamedTuple):
-    inquiry: Inquiry
-    answers: Answers
-
-
-class _Asked(NamedTuple):
-    read: Read
-    future: "asyncio.Future[Answered]"
-
-
-class _Read(NamedTuple):
-    inquiry: Inquiry
-    future: "asyncio.Future[Answered]"
-
-
-class _Ready(NamedTuple):
-    inquiry: Inquiry
-    request: Request
-    future: "asyncio.Future[Answered]"
-
-
-Outcome = tuple["asyncio.Future[Answered]", Answered | Exception]
 
 
 class Pipeline:
-    """Answers inquiries of one event loop. Start it there; closing it answers what still waits."""
+    """Answers the requests of one event loop. Start it there; closing it answers what still waits."""
 
-    def __init__(self, curator: Curator, most_waiting: int, n_threads: int | None = None) -> None:
+    def __init__(self, answering: Curator, limits: Limits, metrics: Metrics) -> None:
+        self._metrics = metrics
         self.is_ledger_well = True  # as far as was seen last
-        self._curator = curator
-        self._most_waiting = most_waiting
+        self._curator = answering
+        self._limits = limits
         self._n_waiting = 0
-        self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
-        self._ready: SimpleQueue[_Ready] = SimpleQueue()
+        self._small, self._large = Lane(), Lane()
         self._turn = threading.Lock()
-        # One thread more than cores, since one of them waits for the disk. Daemons: who stops the server a second time
-        # will not wait, and the ledger bears any end.
         self._n_cores = os.cpu_count() or 1
-        n_threads = n_threads or self._n_cores + 1
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(n_threads)]
+        # One thread more than cores, since one of them waits for the disk.
+        self._small_threads = self._threads(self._small, self._n_cores + 1)
+        self._large_threads = self._threads(self._large, self._n_cores)
         self._loop: asyncio.AbstractEventLoop
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        for thread in self._threads:
+        for thread in (*self._small_threads, *self._large_threads):
             thread.start()
 
     def close(self) -> None:
         """Finish what was begun, in order, and end the threads."""
-        for _ in self._threads:
-            self._asked.put(None)
-        for thread in self._threads:
-            thread.join()
+        # Small ones first: what is found to be large goes on in the other lane.
+        for lane, threads in ((self._small, self._small_threads), (self._large, self._large_threads)):
+            for _ in threads:
+                lane.arrived.put(None)
+            for thread in threads:
+                thread.join()
 
-    async def answer(self, read: Read) -> Answered:
-        """Read, vote, and answer with what the ledger has recorded by then."""
-        if self._n_waiting >= self._most_waiting:
+    async def answer(self, read: Read, n_bytes: int) -> Answered:
+        """Read a body of this size, vote, and answer with what the ledger has recorded by then."""
+        if self._n_waiting >= self._limits.waiting:
             raise ServerBusy(f"{self._n_waiting:,} requests wait already; try again in a moment")
-        future: asyncio.Future[Answered] = self._loop.create_future()
+        job = Job(read, self._loop.create_future())
+        lane = self._small if n_bytes <= self._limits.small_bytes else self._large
         self._n_waiting += 1
         try:
-            self._asked.put(_Asked(read, future))
-            return await future
+            lane.arrived.put(job)
+            return await job.future
         finally:
             self._n_waiting -= 1
 
+    def keep_up(self) -> None:
+        """See how far others have come; and if the ledger was not well, whether it is by now."""
+        self._note_health(self._curator.keep_up if self.is_ledger_well else self._curator.check_ledger)
+
     def check_ledger(self) -> None:
-        """Raise LedgerError if the ledger cannot be read now."""
+        """Raise LedgerError if no answer could be recorded now."""
+        self._note_health(self._curator.check_ledger)
+
+    def _note_health(self, look: Callable[[], None]) -> None:
         try:
-            self._curator.session.snapshot()
+            look()
         except LedgerError:
             self.is_ledger_well = False
             raise
         self.is_ledger_well = True
 
-    def _work(self) -> None:
+    def _threads(self, lane: Lane, number: int) -> list[threading.Thread]:
+        # Daemons: whoever stops the server a second time will not wait, and the ledger bears any end.
+        return [threading.Thread(target=self._work, args=[lane], daemon=True) for _ in range(number)]
+
+    def _work(self, lane: Lane) -> None:
         is_open = True
         while is_open:
-            batch, is_open = self._next_batch()
-            if not batch:
+            jobs, is_open = self._next_jobs(lane)
+            if not jobs:
                 continue
             try:
-                self._vote(batch)
+                self._vote(jobs)
+            except VotersUnavailable as problem:  # nobody's fault; asking one by one would only take longer
+                self._deliver([(job, problem) for job in jobs])
+                continue
             except Exception:  # noqa: BLE001  # find out whose it is
-                for one in batch:
-                    self._vote_alone(one)
-            self._answer_ready()
+                jobs = [job for job in jobs if self._vote_alone(job)]
+            self._answer(jobs, lane)
 
-    def _next_batch(self) -> tuple[list[_Read], bool]:
-        """Wait for an inquiry and take others that wait too; False once there will be no more."""
-        batch: list[_Read] = []
+    def _next_jobs(self, lane: Lane) -> tuple[list[Job], bool]:
+        """Wait for a job, take others that wait too, and read them; False once there will be no more."""
+        jobs: list[Job] = []
         n_rows = 0
-        asked = self._asked.get()
-        while asked is not None:
+        job = lane.arrived.get()
+        while job is not None:
             try:
-                inquiry = asked.read()
+                job.read()
             except Exception as problem:  # noqa: BLE001  # whatever it is belongs to this request, not to the thread
-                self._deliver([(asked.future, problem)])
+                self._deliver([(job, problem)])
             else:
-                batch.append(_Read(inquiry, asked.future))
-                n_rows += len(inquiry.rows)
+                if lane is self._small and job.n_rows > _ROWS_PER_VOTE:
+                    self._large.arrived.put(job)
+                else:
+                    jobs.append(job)
+                    n_rows += job.n_rows
             if n_rows >= _ROWS_PER_VOTE:
-                return batch, True
+                return jobs, True
             try:
-                asked = self._asked.get_nowait()
+                job = lane.arrived.get_nowait()
             except Empty:
-                return batch, True
-        return batch, False
+                return jobs, True
+        return jobs, False
 
-    def _vote(self, batch: Sequence[_Read]) -> None:
-        # Who asks alone has all cores; otherwise each thread that votes has its own.
+    def _vote(self, jobs: Sequence[Job]) -> None:
+        # Whoever asks alone has all cores; otherwise each thread that votes has its own.
         n_threads = self._n_cores if self._n_waiting == 1 else 1
-        voted = self._curator.questions([inquiry.rows for inquiry, _ in batch], n_threads)
-        for (inquiry, future), questions in zip(batch, voted, strict=True):
-            request = Request(questions, inquiry.id, None, inquiry.partial)
-            self._ready.put(_Ready(inquiry, request, future))
+        requests = self._curator.requests([job.message.inquiry for job in jobs], n_threads)
+        for job, request in zip(jobs, requests, strict=True):
+            job.request = request
 
-    def _vote_alone(self, one: _Read) -> None:
+    def _vote_alone(self, job: Job) -> bool:
         try:
-            self._vote([one])
+            self._vote([job])
         except Exception as problem:  # noqa: BLE001
-            self._deliver([(one.future, problem)])
+            self._deliver([(job, problem)])
+            return False
+        return True
 
-    def _answer_ready(self) -> None:
+    def _answer(self, jobs: Iterable[Job], lane: Lane) -> None:
+        repeats = []
+        for job in jobs:
+            if job.is_repeat():
+                repeats.append(job)
+            else:
+                lane.ready.put(job)
+        if repeats:  # need no turn
+            self._deliver(self._serve(repeats))
         # Whoever has the turn looks again after having given it up, so nothing that was put there is left behind.
-        while not self._ready.empty() and self._turn.acquire(blocking=False):
+        while self._has_ready() and self._turn.acquire(blocking=False):
             try:
-                if group := self._next_group():
-                    self._deliver(self._serve(group))
+                for each in (self._small, self._large):
+                    if group := each.next_group():
+                        self._deliver(self._serve(group))
             finally:
                 self._turn.release()
 
-    def _next_group(self) -> list[_Ready]:
-        group: list[_Ready] = []
-        n_rows = 0
-        while n_rows < _ROWS_PER_TURN:
-            try:
-                ready = self._ready.get_nowait()
-            except Empty:
-                break
-            group.append(ready)
-            n_rows += len(ready.request.questions)
-        return group
+    def _has_ready(self) -> bool:
+        return not (self._small.ready.empty() and self._large.ready.empty())
 
-    def _serve(self, group: Sequence[_Ready]) -> list[Outcome]:
+    def _serve(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """Answer together; if that fails for all, one by one, so that a request cannot harm the others."""
         try:
-            outcomes = self._curator.session.serve([ready.request for ready in group])
+            return self._serve_together(jobs)
         except Exception as problem:  # noqa: BLE001  # the requests fail, the thread goes on
-            self.is_ledger_well = self.is_ledger_well and not isinstance(problem, LedgerError)
-            return [(ready.future, problem) for ready in group]
-        self.is_ledger_well = True
-        return [
-            (
-                ready.future,
-                outcome
-                if isinstance(outcome, Exception)
-                else Answered(ready.inquiry, self._curator.answers(outcome)),
-            )
-            for ready, outcome in zip(group, outcomes, strict=True)
-        ]
+            if len(jobs) == 1:
+                return [(jobs[0], problem)]
+            return self._serve_each(jobs, problem)
 
-    def _deliver(self, outcomes: list[Outcome]) -> None:
+    def _serve_together(self, jobs: Sequence[Job]) -> list[Outcome]:
+        began = time.perf_counter()
+        try:
+            outcomes = self._curator.serve([job.request for job in jobs])
+        except LedgerError:
+            self.is_ledger_well = False
+            raise
+        if not all(job.is_repeat() for job in jobs):  # a repeated answer is read, not recorded
+            self.is_ledger_well = True
+            self._metrics.commit(time.perf_counter() - began)
+        self._metrics.repeat(
+            sum(
+                job.n_repeated
+                for job, outcome in zip(jobs, outcomes, strict=True)
+                if isinstance(outcome, Answers)
+            )
+        )
+        return list(zip(jobs, outcomes, strict=True))
+
+    def _serve_each(self, jobs: Sequence[Job], problem: Exception) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        last: Answers | Exception = problem
+        for i, job in enumerate(jobs):
+            # A ledger that is gone would be waited for by each of them.
+            if isinstance(last, LedgerError) and not self._is_ledger_usable():
+                return [*outcomes, *((rest, last) for rest in jobs[i:])]
+            outcomes += self._serve([job])
+            last = outcomes[-1][1]
+        return outcomes
+
+    def _is_ledger_usable(self) -> bool:
+        try:
+            self.check_ledger()
+        except LedgerError:
+            return False
+        return True
+
+    def _deliver(self, outcomes: Sequence[Outcome]) -> None:
         self._loop.call_soon_threadsafe(_resolve, outcomes)
 
 
-def _resolve(outcomes: list[Outcome]) -> None:
-    for future, outcome in outcomes:
-        if future.done():  # cancelled, with its connection
+def _resolve(outcomes: Iterable[Outcome]) -> None:
+    for job, outcome in outcomes:
+        if job.future.done():  # cancelled, with its connection
             continue
         if isinstance(outcome, Exception):
-            future.set_exception(outcome)
+            job.future.set_exception(outcome)
         else:
-            future.set_result(outcome)
+            job.future.set_result(Answered(job.message, outcome))

@@ -1,13 +1,15 @@
 """Start the server: one process, or several that share a PostgreSQL ledger."""
 
 import logging
+import os
+import resource
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import uvicorn
@@ -16,104 +18,154 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from pacpredict.curator import Curator
-from pacpredict.ensemble.tables.schema import Rows
+from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidInput, PacPredictError
-from pacpredict.mechanism.request import Question, Request
+from pacpredict.mechanism.question import Request
 from pacpredict.mechanism.session import Session
-from pacpredict.serving.app import Service, build_app
+from pacpredict.serving.access import Access, Anybody, Keyed
+from pacpredict.serving.app import build_app
+from pacpredict.serving.connection import Connection
+from pacpredict.serving.limits import Limits
+from pacpredict.serving.logs import logging_config
+from pacpredict.serving.metrics import SHARED_COUNTS, Counted
+from pacpredict.serving.service import Service
+from pacpredict.serving.settings import Settings
 
 # How long answers that are on their way may take after the server was told to stop.
 _SECONDS_TO_FINISH = 30
-_BACKLOG = 2048  # uvicorn's own
-
-_BACKLOG = 2048  # connections that may wait to be accepted
-
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(message)s"}},
-    "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}
-    },
-    "loggers": {
-        "pacpredict.serving": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-        # Of the HTTP server only what went wrong.
-        "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
-    },
-}
+# Connections that may wait to be accepted. All of them can be accepted before the first is refused.
+_BACKLOG = 256
+# Descriptors beside those of connections: files of the ledger, of the program, of the event loop.
+_DESCRIPTORS = 64
 
 _log = logging.getLogger("pacpredict.serving")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What a server is started with; sent to the processes of its workers."""
-
-    artifact: Path
-    name: str
-    ledger: str | None = None
-    trust: bool = False
-    host: str = "127.0.0.1"
-    port: int = 8000
-    workers: int = 1
-
-    def __post_init__(self) -> None:
-        if not self.name or "/" in self.name:
-            raise InvalidInput(
-                f"a model's name is part of a path, and {self.name!r} cannot be; choose another with --name"
-            )
-        if self.workers < 1:
-            raise InvalidInput(f"there must be at least one worker, got {self.workers}")
-        if self.workers > 1 and not (self.ledger or "").startswith(("postgresql://", "postgres://")):
-            raise InvalidInput(
-                "several workers need a PostgreSQL ledger: --ledger postgresql://... (`pacpredict ledger move` takes a "
-                "deployment there). One worker answers many clients at a time, too"
-            )
-
-
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was begun."""
-    with listen(settings.host, settings.port) as listening:
-        curator = Curator.open(settings.artifact, ledger=settings.ledger, trust=settings.trust)
-        warm_up(curator)
-        listening.listen(_BACKLOG)  # who connects from now on waits for the workers, and is not turned away
+    reserve_descriptors(settings.limits)
+    with ExitStack() as opened:
+        listening = opened.enter_context(listen(settings.host, settings.port))
+        deployment = opened.enter_context(_open(settings))
+        access = access_of(settings, deployment)
+        warm_up(deployment.curator)
         host, port = listening.getsockname()[:2]
+        scheme = "http" if settings.tls_certificate is None else "https"
         shown = f"[{host}]" if ":" in host else host
-        sys.stderr.write(f"pacpredict: serving {settings.name!r} at http://{shown}:{port}\n")
+        sys.stderr.write(f"pacpredict: serving {settings.name!r} at {scheme}://{shown}:{port}\n")
+        if isinstance(access, Anybody):
+            _warn_of_openness(settings)
         if settings.workers == 1:
-            app = build_app(Service(curator, settings.name))
-            uvicorn.Server(uvicorn_config(lambda: app)).run([listening])
+            app = _build(settings, deployment, access)
+            uvicorn.Server(uvicorn_config(lambda: app, settings)).run([listening])
         else:
             # What is wrong with the artifact or the ledger has been said by now, once, and not by each worker.
-            curator.close()
-            Multiprocess(
-                uvicorn_config(partial(_open_in_worker, settings), settings.workers), [listening]
-            ).run()
+            deployment.close()
+            os.environ[SHARED_COUNTS] = opened.enter_context(TemporaryDirectory(prefix="pacpredict-"))
+            factory = partial(_open_in_worker, settings)
+            Multiprocess(uvicorn_config(factory, settings), [listening]).run()
+
+
+def check(settings: Settings) -> str:
+    """Find out whether a server could start; says who may ask."""
+    with _open(settings) as deployment:
+        access = access_of(settings, deployment)
+        n_valid = sum(key.is_valid() for key in deployment.keys.all())
+    if isinstance(access, Anybody):
+        return "whoever can reach it may ask"
+    return f"whoever has a key may ask; there are {n_valid} that are valid"
+
+
+def access_of(settings: Settings, deployment: Deployment) -> Access:
+    """Decide how callers are known. Once there was a key, everybody needs one."""
+    keys = deployment.keys.all()
+    if settings.open:
+        if any(key.is_valid() for key in keys):
+            raise InvalidInput(
+                "there are keys, and with --open nobody would need one: leave it out, or revoke them all"
+            )
+        return Anybody()
+    if keys:
+        return Keyed(deployment.keys)
+    if settings.is_reachable:
+        raise InvalidInput(
+            f"without keys, whoever reaches {settings.host} could spend the budget. Make one (`pacpredict keys make "
+            f"{settings.artifact} NAME`), or say --open if everybody shall ask"
+        )
+    return Anybody()
+
+
+def _warn_of_openness(settings: Settings) -> None:
+    whoever = "whoever reaches this address" if settings.is_reachable else "every user of this machine"
+    sys.stderr.write(
+        f"pacpredict: there are no keys: {whoever} may ask and spend the budget (`pacpredict keys make`)\n"
+    )
+
+
+def _build(settings: Settings, deployment: Deployment, access: Access) -> Starlette:
+    service = Service(
+        deployment.curator,
+        settings.name,
+        settings.limits,
+        keyring=deployment.keys,
+        metrics=Counted() if settings.metrics else None,
+        separate=settings.separate_answers,
+    )
+    return build_app(
+        service,
+        access,
+        settings.visitors(),
+        service.page(deployment.course),
+        drain_seconds=settings.drain_seconds,
+        ids=settings.log == "json",
+    )
+
+
+def reserve_descriptors(limits: Limits) -> None:
+    """See to it that as many connections as are allowed leave the ledger the files that it needs."""
+    needed = limits.connections + _BACKLOG + _DESCRIPTORS
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed != resource.RLIM_INFINITY and allowed < needed:
+        if most != resource.RLIM_INFINITY and most < needed:
+            raise InvalidInput(
+                f"{limits.connections:,} connections need {needed:,} file descriptors, and this process may have "
+                f"{most:,}; raise that (ulimit -n), or lower --max-connections"
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
+
+
+def _open(settings: Settings) -> Deployment:
+    return Deployment.open(
+        settings.artifact,
+        ledger=settings.ledger,
+        anchor=settings.anchor,
+        trust=settings.trust,
+        decode=settings.decode,
+        voters=settings.voters,
+    )
 
 
 def warm_up(curator: Curator) -> None:
-    """Let all models vote on a row of zeros and a session of no consequence answer, so that kernels are compiled.
+    """Let all models vote on a row and a session answer it, both of no consequence, so that kernels are compiled.
 
     The first client then waits no longer than the others.
     """
-    schema = curator.ensemble.schema
-    texts: dict[int, tuple[str, ...]] = {
-        j: ("",) for j, column in enumerate(schema.columns) if column.kind == "text"
-    }
-    votes = curator.ensemble.votes(Rows(np.zeros((1, len(schema.columns))), texts))
-    session = Session(len(curator.ensemble.classes), curator.recipe.budget, curator.recipe.n_models)
+    votes = curator.ensemble.votes(curator.ensemble.schema.example())
+    budget = replace(curator.recipe.budget, exposure=None)  # the same kernels, and nobody's odds to look at
+    session = Session(len(curator.ensemble.classes), budget, curator.recipe.n_models)
     contested = np.arange(curator.recipe.n_models) % 2
-    session.serve([Request([Question(None, voted) for voted in (*votes, contested)])])
+    session.serve([Request.of(session.ballots([*votes, contested]))])
 
 
 def _open_in_worker(settings: Settings) -> Starlette:
     try:
-        curator = Curator.open(settings.artifact, ledger=settings.ledger, trust=settings.trust)
+        deployment = _open(settings)
+        access = access_of(settings, deployment)
+        warm_up(deployment.curator)
     except PacPredictError as problem:
         _log.error("%s: %s", type(problem).__name__, problem)  # words, not a traceback
         sys.exit(STARTUP_FAILURE)  # the supervisor then stops, where it would otherwise try for ever
-    warm_up(curator)
-    return build_app(Service(curator, settings.name))
+    return _build(settings, deployment, access)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -123,7 +175,7 @@ def listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(_BACKLOG)  # now, so that who was told the address can connect
+        listening.listen(_BACKLOG)  # now, so that whoever connects meanwhile waits, and is not turned away
     except (OSError, OverflowError) as problem:
         listening.close()
         raise InvalidInput(
@@ -133,18 +185,23 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def uvicorn_config(factory: Callable[[], Starlette], workers: int = 1) -> uvicorn.Config:
+def uvicorn_config(factory: Callable[[], Starlette], settings: Settings) -> uvicorn.Config:
+    http = partial(Connection, limits=settings.limits, proxies=settings.proxies)
     return uvicorn.Config(
         factory,
         factory=True,
-        workers=workers,
-        http="httptools",
+        workers=settings.workers,
+        http=http,  # type: ignore[arg-type]  # called as a class would be
         ws="none",
         lifespan="on",
-        log_config=LOGGING,
+        log_config=logging_config(settings.log),
         access_log=False,  # the app logs, and says less
-        proxy_headers=False,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
         server_header=False,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+        backlog=_BACKLOG,
         timeout_graceful_shutdown=_SECONDS_TO_FINISH,
         timeout_worker_healthcheck=_SECONDS_TO_FINISH,
     )

@@ -13,31 +13,34 @@ Beside these, `"params": {"id": "...", "partial": true}` means what id and param
 
 import csv
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
-from pacpredict.curator import Answers
-from pacpredict.ensemble.tables.schema import Rows, Schema
-from pacpredict.ensemble.tables.values import show
+from pacpredict.curator import Answers, Inquiry
 from pacpredict.exceptions import InvalidQuery
-from pacpredict.serving.inquiry import Inquiry, read_flag, read_id, read_object
+from pacpredict.rows.kind import AnyRows
+from pacpredict.serving.inputs import Inputs
 from pacpredict.serving.labels import Labels, describe_releases
-from pacpredict.serving.limits import Limits, parse_json
+from pacpredict.serving.limits import Limits
+from pacpredict.serving.wire import Message, Reply, parse_json, read_flag, read_id, read_object
+from pacpredict.show import show
 
 _FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 
 
 class Scoring:
-    def __init__(self, schema: Schema, labels: Labels, limits: Limits) -> None:
-        self._schema = schema
+    def __init__(self, inputs: Inputs, labels: Labels, limits: Limits) -> None:
+        self._inputs = inputs
         self._labels = labels
         self._limits = limits
 
-    def read(self, body: bytes, content_type: str) -> Inquiry:
-        """Return what a body asks. Whatever does not say that it is CSV is read as JSON: curl says neither."""
+    def read(self, body: bytes, headers: Mapping[str, str]) -> Message:
+        content_type = headers.get("content-type", "")
+        # Whatever does not say that it is CSV is read as JSON: curl says neither.
         if content_type.partition(";")[0].strip().lower() == "text/csv":
-            return Inquiry(self._rows_of_csv(body))
+            return Message(Inquiry(self._rows_of_csv(body)))
         request = parse_json(body)
         forms = [form for form in _FORMS if form in request]
         if len(forms) != 1:
@@ -45,39 +48,38 @@ class Scoring:
         params = read_object(request, "params")
         given = request[forms[0]]
         rows = self._rows_of_split(given) if forms == ["dataframe_split"] else self._rows(given)
-        return Inquiry(rows, read_id(params.get("id")), read_flag(params, "partial"))
+        return Message(Inquiry(rows, read_id(params.get("id")), partial=read_flag(params, "partial")))
 
-    def write(self, inquiry: Inquiry, answers: Answers) -> tuple[bytes, dict[str, str]]:
-        """Return the body and the headers of an answer."""
+    def write(self, message: Message, answers: Answers) -> Reply:
         reply = {
             "predictions": self._labels.plain(answers),
-            "parameters": describe_releases(inquiry, answers),
+            "parameters": describe_releases(message.inquiry, answers),
         }
-        return orjson.dumps(reply), {"content-type": "application/json"}
+        return Reply(orjson.dumps(reply), {"content-type": "application/json"})
 
-    def _rows(self, given: Any) -> Rows:
+    def _rows(self, given: Any) -> AnyRows:
         if isinstance(given, dict):
             longest = max((len(column) for column in given.values() if isinstance(column, list)), default=0)
             self._limits.check_rows(longest)
-            return self._schema.rows_from_columns(given)
+            return self._inputs.rows_from_columns(given)
         if not isinstance(given, list):
             raise InvalidQuery(f"expected a list of rows or an object of columns, got {show(given)}")
         self._limits.check_rows(len(given))
         if given and not isinstance(given[0], list | dict):
             given = [[value] for value in given]  # a table of one column
-        return self._schema.rows(given)
+        return self._inputs.rows(given)
 
-    def _rows_of_split(self, split: Any) -> Rows:
+    def _rows_of_split(self, split: Any) -> AnyRows:
         names = split.get("columns") if isinstance(split, dict) else None
         rows = split.get("data") if isinstance(split, dict) else None
         if not isinstance(names, list) or not isinstance(rows, list):
             raise InvalidQuery("'dataframe_split' needs the lists 'columns' and 'data'")
         self._limits.check_rows(len(rows))
         if names == list(range(len(names))):  # pandas's names for columns that have none
-            return self._schema.rows(rows)
+            return self._inputs.rows(rows)
         return self._rows_of_table(names, rows)
 
-    def _rows_of_csv(self, body: bytes) -> Rows:
+    def _rows_of_csv(self, body: bytes) -> AnyRows:
         try:
             # With a byte order mark or without, and blanks after commas skipped: as files are read.
             lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), skipinitialspace=True)
@@ -91,12 +93,12 @@ class Scoring:
         self._limits.check_rows(len(cells) - 1)
         return self._rows_of_table(cells[0], [[cell or None for cell in line] for line in cells[1:]])
 
-    def _rows_of_table(self, names: list[Any], rows: list[Any]) -> Rows:
+    def _rows_of_table(self, names: list[Any], rows: list[Any]) -> AnyRows:
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
             raise InvalidQuery("the names of columns must be texts that differ from each other")
         for i, row in enumerate(rows):
             if not isinstance(row, list) or len(row) != len(names):
                 raise InvalidQuery(f"row {i} (from 0) must be a list of {len(names)} values")
-        return self._schema.rows_from_columns(
+        return self._inputs.rows_from_columns(
             {name: [row[j] for row in rows] for j, name in enumerate(names)}
         )

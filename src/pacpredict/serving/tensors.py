@@ -1,6 +1,7 @@
 """Tensors of the Open Inference Protocol: datatypes, shapes, and values as JSON writes them.
 
-A tensor has as many dimensions as it needs here: one, or two. JSON's null is a missing value in any datatype.
+A tensor has as many dimensions as it needs here: one or two, or up to four for images. JSON's null is a missing value
+in any datatype.
 """
 
 import math
@@ -10,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pacpredict.ensemble.tables.values import show
 from pacpredict.exceptions import InvalidQuery
+from pacpredict.show import show
 
 Values = Sequence[Any] | npt.NDArray[Any]
 
@@ -61,7 +62,7 @@ class Tensor(NamedTuple):
     values: Values  # flat
 
 
-def read_head(given: Any) -> Head:
+def read_head(given: Any, most_dimensions: int = 2) -> Head:
     """Return what stands beside the values; a server reads this once for every column, so it is short."""
     try:
         name, datatype, shape = given["name"], DATATYPES[given["datatype"]], given["shape"]
@@ -74,7 +75,10 @@ def read_head(given: Any) -> Head:
             return Head(name, datatype, shape, shape[0])
         if len(shape) == 2:
             return Head(name, datatype, shape, shape[0] * shape[1])
-    raise InvalidQuery(f"input {show(name)}: the shape must be [n] or [n, width]")
+        if 2 < len(shape) <= most_dimensions:
+            return Head(name, datatype, shape, math.prod(shape))
+    most = "[n] or [n, width]" if most_dimensions == 2 else f"a list of 1 to {most_dimensions} lengths"
+    raise InvalidQuery(f"input {show(name)}: the shape must be {most}")
 
 
 def _is_length(length: Any) -> bool:
@@ -97,7 +101,7 @@ def read_json_values(head: Head, data: Any) -> Values:
     """Return the values, flat; they may come nested or flat, and must be what the datatype says."""
     if type(data) is not list:
         raise InvalidQuery(f"input {show(head.name)}: data must be a list, got {show(data)}")
-    values = _flatten(head, data) if len(head.shape) == 2 else data
+    values = data if len(head.shape) == 1 else _flatten(head, data, head.shape[1:])
     if len(values) != head.size:
         raise InvalidQuery(
             f"input {show(head.name)}: shape {head.shape} needs {head.size:,} values, got {len(values):,}"
@@ -111,13 +115,16 @@ def read_json_values(head: Head, data: Any) -> Values:
     return _narrow(head, values)
 
 
-def _flatten(head: Head, data: list[Any]) -> list[Any]:
+def _flatten(head: Head, data: list[Any], shape: Sequence[int]) -> list[Any]:
+    """Return the values of lists that are nested all the way down, or not at all."""
     if not data or not isinstance(data[0], list):
         return data
-    for row in data:
-        if not isinstance(row, list) or len(row) != head.shape[1]:
-            raise InvalidQuery(f"input {show(head.name)}: nested data must be rows of {head.shape[1]} values")
-    return [value for row in data for value in row]
+    for width in shape:
+        for row in data:
+            if not isinstance(row, list) or len(row) != width:
+                raise InvalidQuery(f"input {show(head.name)}: nested data must be rows of {width} values")
+        data = [value for row in data for value in row]
+    return data
 
 
 def _narrow(head: Head, values: list[Any]) -> Values:

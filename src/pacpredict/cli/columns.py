@@ -1,0 +1,56 @@
+"""Tables of columns: of a file before a fit, and of an artifact."""
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pacpredict.cli.table import print_table
+
+if TYPE_CHECKING:
+    from pacpredict.tables.schema import Column
+    from pacpredict.tables.survey import Survey
+
+_WIDEST_NAME = 28
+
+
+def print_survey(name: str, found: "Survey") -> None:
+    """Print what is known of each column, and below it what to think about."""
+    rows = [
+        (_short(one.name), one.type, f"{one.missing:,}", f"{one.distinct:,}", one.action)
+        for one in found.columns
+    ]
+    print_table(
+        f"{name}: {found.records:,} records", ("column", "type", "missing", "distinct", "is taken as"), rows
+    )
+    print()
+    print_points(found.warnings)
+
+
+def print_points(points: Sequence[str]) -> None:
+    """Print sentences, one below the other, as wide as the terminal."""
+    width = shutil.get_terminal_size().columns
+    for point in points:
+        print(textwrap.fill(f"- {point}", width, subsequent_indent="  ", break_on_hyphens=False))
+
+
+def print_warnings(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        print(f"pacpredict: warning: {warning}", file=sys.stderr)
+
+
+def print_columns(columns: Sequence["Column"], unknown: str) -> None:
+    """Print the columns that queries to an artifact need."""
+    rows = []
+    for column in columns:
+        values = ", ".join(map(str, column.categories[:4])) + (", ..." if len(column.categories) > 4 else "")
+        if column.kind == "date":
+            values = column.form or "2024-12-31"
+        missing = "yes" if column.has_missing or unknown == "missing" else "no"
+        rows.append((_short(column.name), column.kind, missing, _short(values)))
+    print_table("Columns", ("column", "type", "may be missing", "values"), rows)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDEST_NAME else f"{text[: _WIDEST_NAME - 3]}..."

@@ -1,0 +1,118 @@
+"""The training data on the command line: which file, and what its columns are."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pacpredict import defaults
+from pacpredict.cli.columns import print_warnings
+from pacpredict.cli.options import Arguments, add_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pacpredict.rows.kind import RowKind
+    from pacpredict.tables.options import TableOptions
+
+
+def add_data_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "table",
+        type=Path,
+        help="training data: CSV (also .gz) or Parquet, one record per row; a folder of images; .npz",
+    )
+    about = parser.add_argument_group(
+        "columns", "What the columns of the table are; a dry run of fit shows them."
+    )
+    about.add_argument("--target", metavar="COLUMN", help="the column to predict")
+    about.add_argument(
+        "--input", metavar="COLUMN", help="the column of images or texts (default: the only other one)"
+    )
+    about.add_argument(
+        "--drop", nargs="+", action="extend", default=[], metavar="COLUMN", help="columns to leave out"
+    )
+    about.add_argument(
+        "--types",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=_column_type,
+        metavar="COLUMN=TYPE",
+        help="what columns are: number, boolean, category, text, date, or date:FORMAT such as date:%%d.%%m.%%Y",
+    )
+    about.add_argument("--weights", metavar="COLUMN", help="the column that says what each record counts")
+    _add_person_arguments(about)
+    add_missing(about)
+    about.add_argument(
+        "--unknown",
+        choices=("refuse", "missing"),
+        help="queries with values that training never saw: refuse them (default), or take the values as missing",
+    )
+    about.add_argument(
+        "--config", type=Path, metavar="FILE", help="a TOML file with all of this; options add to it"
+    )
+
+
+def _add_person_arguments(parser: Arguments) -> None:
+    parser.add_argument(
+        "--person",
+        metavar="COLUMN",
+        help="the column that says whose a record is: all records of a person are protected together "
+        "(default: identical records are)",
+    )
+    parser.add_argument(
+        "--person-per-row",
+        action="store_true",
+        help="each row is of another person, also if rows are identical",
+    )
+    parser.add_argument(
+        "--person-is-feature",
+        action="store_true",
+        help="learn from the column of persons, too; queries then need it",
+    )
+
+
+def table_options(arguments: Namespace) -> "TableOptions":
+    """Put together what the file and the command line say about the table; the latter has the last word."""
+    from pacpredict.tables.options import TableOptions, read_options  # noqa: PLC0415  # NumPy takes time to import
+
+    said: dict[str, Any] = {} if arguments.config is None else read_options(arguments.config)
+    said |= {
+        name: getattr(arguments, name)
+        for name in ("target", "input", "weights", "unknown", "person", "person_per_row", "person_is_feature")
+        if getattr(arguments, name)
+    }
+    if arguments.table.is_dir():  # of images, whose classes are folders
+        said = {"target": "label", "input": "image", **said}
+    for name in ("drop", "missing"):
+        said[name] = [*said.get(name, []), *getattr(arguments, name)]
+    said["types"] = {**said.get("types", {}), **dict(arguments.types)}
+    return TableOptions.from_json({"unknown": defaults.UNKNOWN, **said})
+
+
+def read_with_warnings(path: Path, options: "TableOptions", kinds: "Collection[RowKind]") -> Any:
+    """Read the pool, and say what a dry run would say about its columns."""
+    from pacpredict.rows.read import read_records  # noqa: PLC0415
+    from pacpredict.tables.survey import survey  # noqa: PLC0415
+    from pacpredict.training.pool import Pool  # noqa: PLC0415
+
+    records = read_records(path, options.missing)
+    pool = Pool.of_records(records, options, kinds)
+    if "table" in kinds:
+        print_warnings(survey(records, options).warnings)
+    return pool
+
+
+def read_pool(path: str | Path, options: "TableOptions", kinds: "Collection[RowKind]") -> Any:
+    """Read the records of a file or a folder, as learners that take these kinds of rows need them."""
+    from pacpredict.rows.read import read_records  # noqa: PLC0415
+    from pacpredict.training.pool import Pool  # noqa: PLC0415
+
+    return Pool.of_records(read_records(path, options.missing), options, kinds)
+
+
+def _column_type(text: str) -> tuple[str, str]:
+    name, sign, kind = text.rpartition("=")
+    if not sign:
+        raise ArgumentTypeError(f"{text!r} is not of the form COLUMN=TYPE, such as age=number")
+    return name, kind

@@ -1,0 +1,74 @@
+"""Images and texts on the command line: which features, and which heads on them."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from pacpredict.cli.as_json import print_json
+from pacpredict.cli.numbers import real
+from pacpredict.cli.progress import progress_bar
+from pacpredict.cli.table import print_table
+from pacpredict.exceptions import InvalidInput
+
+NAME = "heads"
+_NO_CACHE = "none"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    about = parser.add_argument_group("images and texts", "For --learner heads.")
+    about.add_argument(
+        "--features",
+        metavar="NAME",
+        help="tfidf, hashing, potion or bge-small for texts; lite0, lite2 or resnet50 for images; several joined by +; "
+        "or a model in ONNX",
+    )
+    about.add_argument("--head", choices=("logistic", "ridge"), help="(default: logistic)")
+    about.add_argument(
+        "--penalty", type=real, metavar="X", help="on squared slopes (default: by the features)"
+    )
+    about.add_argument(
+        "--feature-cache",
+        metavar="DIR",
+        help="where features of training data are kept for the next fit, or the word none (default: your cache)",
+    )
+
+
+def params_of(arguments: Namespace) -> dict[str, Any]:
+    """Return the parameters of heads that options set."""
+    given = {"features": arguments.features, "head": arguments.head, "penalty": arguments.penalty}
+    params = {name: value for name, value in given.items() if value is not None}
+    if arguments.feature_cache is not None:
+        cache = arguments.feature_cache
+        params["cache"] = None if cache == _NO_CACHE else Path(cache)
+    if params:
+        params["n_threads"] = arguments.jobs if arguments.jobs > 0 else os.cpu_count() or 1
+    return params
+
+
+def check_arguments(arguments: Namespace, learners: list[str]) -> None:
+    """Refuse options that no learner would look at."""
+    if params_of(arguments) and NAME not in learners:
+        raise InvalidInput(
+            f"--features, --head, --penalty and --feature-cache are for --learner {NAME}, not for {', '.join(learners)}"
+        )
+
+
+def compute_features(learner: Any, pool: Any) -> None:
+    """Compute the features of all records, with a bar; training then finds them at hand."""
+    if learner.name == NAME:
+        with progress_bar("features") as progress:
+            learner.prepare(pool.schema, pool.rows, progress)
+
+
+def show_records(name: str, pool: Any, *, as_json: bool) -> None:
+    """Show what a fit would make of images or texts."""
+    import numpy as np  # noqa: PLC0415  # takes time to import
+
+    counts = np.bincount(pool.labels, minlength=len(pool.classes)).tolist()
+    classes = dict(zip(map(str, pool.classes.values), counts, strict=True))
+    if as_json:
+        print_json({"records": len(pool), "columns": pool.schema.summary(), "classes": classes})
+        return
+    rows = [("records", f"{len(pool):,}"), ("each is", ", ".join(pool.schema.summary()))]
+    print_table(name, (), [*rows, *((f"class {label}", f"{n:,}") for label, n in classes.items())])

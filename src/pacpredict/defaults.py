@@ -1,0 +1,21 @@
+"""What is taken where nothing is said: one table for the library, the terminal and the experiments."""
+
+from typing import Final
+
+MODELS: Final = 128  # the paper's
+STEP_BUDGET: Final = 2.0**-32  # nats per answer, the paper's smallest
+# A million contested queries at that: whether a record was trained on is then told in at most 51.08 % of cases, where
+# guessing gives 50 %.
+QUERIES: Final = 10**6
+TOTAL_BUDGET: Final = QUERIES * STEP_BUDGET
+RATE: Final = 0.5  # the share of subsets that each record is in
+CONSTRUCTION: Final = "balanced"
+DECODE: Final = "argmax"
+CHARGING: Final = "adaptive"
+WHEN_EXHAUSTED: Final = "halt"
+EXPOSURE: Final = 1.0  # how far anybody's log-odds of membership may move, in deployments
+EXPOSURE_DELTA: Final = 1e-9  # the probability, over a life, that Gaussian noise passes that
+LEARNER: Final = "xgboost"
+TUNE: Final = "none"
+TUNE_FOR: Final = "accuracy"
+UNKNOWN: Final = "refuse"

@@ -1,0 +1,277 @@
+"""The composition root: an artifact, its ledger and what witnesses it, opened and closed as one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pacpredict.artifact.artifact import LEDGER, OLD_WITNESS, WITNESS, Artifact
+from pacpredict.artifact.make import store_models, train_missing
+from pacpredict.artifact.workshop import Workshop
+from pacpredict.core.belief import Belief
+from pacpredict.core.decode import Decoder
+from pacpredict.curator import Answers, Curator, report_privacy
+from pacpredict.learners.learner import Learner
+from pacpredict.ledger.backup import back_up
+from pacpredict.ledger.closing import Closing
+from pacpredict.ledger.export import export
+from pacpredict.ledger.home import Home
+from pacpredict.ledger.keyring import Keyring
+from pacpredict.ledger.spending import Course
+from pacpredict.ledger.sql import Link
+from pacpredict.ledger.verify import Verification, verify
+from pacpredict.ledger.witnessed import WitnessedLedger
+from pacpredict.mechanism.ledger import Entry, Failpoints, State, nowhere
+from pacpredict.mechanism.limit import limit_warning
+from pacpredict.mechanism.secret import Secret
+from pacpredict.training.cluster import Cluster
+from pacpredict.training.fit import Fit, Progress, no_progress
+from pacpredict.training.pool import Pool
+from pacpredict.training.recipe import Recipe
+from pacpredict.training.scratch import SECONDS_BETWEEN_STATES
+from pacpredict.training.space import Space
+from pacpredict.training.train import Backend, check_training
+from pacpredict.types import FloatArray
+
+
+class Deployment(Closing):
+    """One secret with its models and its history; use it in a `with`.
+
+    The models are loaded when something is asked for the first time.
+    """
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        ledger: WitnessedLedger,
+        *,
+        decode: Decoder | None = None,
+        voters: Cluster | None = None,
+        at: Failpoints = nowhere,
+    ) -> None:
+        self.artifact = artifact
+        self._voters = voters
+        self._ledger = ledger
+        self._decode = decode
+        self._at = at
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        ledger: str | None = None,
+        anchor: str | None = None,
+        trust: bool = False,
+        decode: Decoder | None = None,
+        to_look: bool = False,
+        voters: Cluster | None = None,
+        at: Failpoints = nowhere,
+    ) -> "Deployment":
+        """Open an artifact with its own ledger, or with the one at a URL.
+
+        Parameters
+        ----------
+        ledger
+            A PostgreSQL URL. A deployment that has answered nothing yet begins there; one that has must be moved there.
+        anchor
+            A file on another disk, or a PostgreSQL URL, where it is noted too how far the history has come. Once given,
+            it must be given always.
+        trust
+            Lets models be loaded from files that can name code to run: only for artifacts that are one's own.
+        decode
+            Another decoder than the artifact's.
+        to_look
+            Does not begin to use a ledger or an anchor elsewhere: only one that is used already may be given.
+        voters
+            A cluster over which the models are spread; ledger, belief and noise stay here.
+        at
+            Called at each step of a turn, for tests that interrupt one there.
+        """
+        artifact = Artifact.open(path, trust=trust)
+        home = home_of(artifact)
+        if ledger is not None and not to_look:
+            home.begin_at(ledger, anchor)
+        opened = home.open(ledger, anchor, to_look=to_look, at=at)
+        return cls(artifact, opened, decode=decode, voters=voters, at=at)
+
+    @classmethod
+    def fit(
+        cls,
+        path: str | Path,
+        pool: Pool,
+        learner: Learner,
+        recipe: Recipe,
+        *,
+        source: Mapping[str, Any] | None = None,
+        n_jobs: int | None = None,
+        backend: Backend = None,
+        progress: Progress = no_progress,
+        seconds_between_states: float = SECONDS_BETWEEN_STATES,
+    ) -> "Deployment":
+        """Train what is missing, draw the secret and publish an artifact that has its ledger from the start."""
+        check_training(learner, pool, n_jobs, backend)
+        subsets = recipe.subsets(pool.units)  # may refuse, before there is a directory
+        with Workshop(path, pool, learner, recipe).open() as workshop:
+            voter = train_missing(
+                workshop,
+                subsets,
+                n_jobs=n_jobs,
+                backend=backend,
+                progress=progress,
+                seconds_between_states=seconds_between_states,
+            )
+            # From the operating system, never from the seed: whoever knows the recipe must not know the secret.
+            secret = Secret.draw(Belief.uniform(recipe.n_models))
+            space = Space.realised(pool, subsets, learner, voter, recipe.seed)
+            identity = workshop.complete(voter, space, secret, source)
+            _found(workshop, identity, secret)
+            workshop.publish()
+        return cls.open(path, trust=True)  # its own models were in this process already
+
+    @classmethod
+    def save(cls, path: str | Path, fitted: Fit, curator: Curator) -> "Deployment":
+        """Write a deployment that lives in memory as an artifact, and return the one that goes on from there.
+
+        The secret, the history and what is spent move with it: there is never a second history of one secret.
+        """
+        with Workshop(path, fitted.pool, fitted.learner, fitted.recipe).open() as workshop:
+            store_models(workshop, fitted)
+            secret, entries, state = curator.session.hand_over()
+            try:
+                identity = workshop.complete(fitted.ensemble.voter, fitted.ensemble.space, secret, None)
+                _found(workshop, identity, secret, entries, replace(state, deployment=identity))
+                workshop.publish()
+            except BaseException:
+                if not workshop.path.exists():  # once it is there, the history goes on there and nowhere else
+                    curator.session.take_back()
+                raise
+        return cls.open(path, trust=True)
+
+    @cached_property
+    def curator(self) -> Curator:
+        """What answers."""
+        return Curator(
+            self.artifact.ensemble(self._voters),
+            self.artifact.recipe,
+            self._ledger,
+            secret=self.artifact.secret(),
+            deployment=self.artifact.identity,
+            decode=self._decode,
+            at=self._at,
+        )
+
+    @cached_property
+    def keys(self) -> Keyring:
+        """The keys by which clients of a server are known."""
+        return Keyring(self._ledger.ledger, self.artifact.recipe.budget.step)
+
+    def ask(self, table: Any, *, request_id: str | None = None, client: str | None = None) -> Answers:
+        """Answer all rows of a table, or none; see Curator.ask."""
+        return self.curator.ask(table, request_id=request_id, client=client)
+
+    def privacy(self) -> dict[str, Any]:
+        """Return the guarantee as plain values, for programs and auditors."""
+        return report_privacy(self.artifact.recipe, self.artifact.space, self._ledger.load(), self._decode)
+
+    def exposure(self) -> FloatArray:
+        """Return, of each unit, the probability of having been trained on that all answers so far leave.
+
+        For the owner: whoever may see it learns who is in the pool.
+        """
+        state, n_models = self._ledger.load(), self.artifact.recipe.n_models
+        belief = Belief.uniform(n_models) if state is None else Belief(state.log_belief)
+        return self.artifact.space.exposure(belief)
+
+    @property
+    def location(self) -> str:
+        """Where the ledger is, without anything that gives access."""
+        return self._ledger.ledger.location
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the artifact is; nothing of the secret."""
+        artifact, recipe, contested = self.artifact, self.artifact.recipe, self.artifact.contested
+        decode = self._decode or recipe.decode
+        warnings = (
+            None if contested is None else contested.warning(decode),
+            limit_warning(recipe.budget, decode, recipe.n_models),
+        )
+        units = artifact.space.units
+        return {
+            "name": artifact.path.name,
+            "identity": artifact.identity,
+            "created": artifact.manifest["created"],
+            "learner": artifact.learner.name,
+            "models": recipe.n_models,
+            "construction": recipe.construction,
+            "rate": recipe.inclusion,
+            "records": artifact.n_records,
+            "units": units.count,
+            "unit": units.kind,
+            "largest_unit": int(units.sizes().max()),
+            "contested_share": None if contested is None else contested.share,
+            "columns": artifact.schema.summary(),
+            "classes": [str(label) for label in artifact.classes.values],
+            "versions": artifact.manifest["versions"],
+            "warnings": [warning for warning in warnings if warning is not None],
+        }
+
+    def verify(self) -> Verification:
+        """Replay the chain, the spending and the belief of the ledger, and compare every bit."""
+        recipe, n_classes = self.artifact.recipe, len(self.artifact.classes)
+        membership = None if recipe.budget.exposure is None else self.artifact.space.membership()
+        prior = Belief.uniform(recipe.n_models)
+        self.keys.check_use()
+        return verify(self._ledger.ledger, n_classes, recipe.budget, prior, membership)
+
+    def export(self, path: Path) -> int:
+        """Write what was answered to a CSV or Parquet file; returns the number of releases."""
+        return export(
+            self._ledger.ledger, path, self.artifact.recipe.budget, self.artifact.classes.values.__getitem__
+        )
+
+    @cached_property
+    def course(self) -> Course:
+        """How the budget was spent over time."""
+        return Course(self._ledger.ledger)
+
+    def link(self) -> Link:
+        """Return how far the history has come: whoever writes it down can see later that it was continued."""
+        head = self._ledger.ledger.head()
+        return Link(head.sequence, head.chain)
+
+    def back_up(self, path: Path) -> Link:
+        """Write the ledger to a file that can be kept, but not continued by accident; returns how far it goes."""
+        return back_up(self._ledger.ledger, path)
+
+    def close(self) -> None:
+        self.keys.close()
+        self._ledger.close()
+        if "curator" in self.__dict__:  # made when it was first needed
+            self.curator.ensemble.close()
+
+    def __repr__(self) -> str:
+        return f"Deployment({str(self.artifact.path)!r}, {self._ledger.ledger!r})"
+
+
+def home_of(artifact: Artifact) -> Home:
+    """Say where an artifact has its ledger and its witness."""
+    return _home(artifact.path, artifact.identity, artifact.secret())
+
+
+def _home(directory: Path, identity: str, secret: Secret) -> Home:
+    ledger, witness, old = (directory / name for name in (LEDGER, WITNESS, OLD_WITNESS))
+    return Home(ledger, witness, old, identity, secret.key("ledger"))
+
+
+def _found(
+    workshop: Workshop,
+    identity: str,
+    secret: Secret,
+    entries: Sequence[Entry] = (),
+    state: State | None = None,
+) -> None:
+    """Put a ledger into an artifact in the making, with the history that goes on, if one does."""
+    location = str(workshop.path.absolute() / LEDGER)
+    _home(workshop.partial, identity, secret).found(location, entries, state)

@@ -1,1 +1,0 @@
-"""The secret space: which records each of the m models is trained on."""

@@ -1,0 +1,1 @@
+"""What a deployment would be worth, measured before there is a secret: accuracy, and what it is lost to."""

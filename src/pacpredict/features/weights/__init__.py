@@ -1,0 +1,1 @@
+"""Public weights out of packages of registries, as files in ONNX."""

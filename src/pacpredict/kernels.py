@@ -1,0 +1,104 @@
+"""All numerical kernels in all variants, compiled in one go: afterwards no command waits for a compiler any more.
+
+Numba compiles a kernel when it is first called with arguments of new types. Trees of single and of double precision,
+with categories and without, releases and simulations are such variants; compiled as they are met, each of them lets
+somebody wait.
+"""
+
+import fcntl
+import hashlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numba
+import numpy as np
+from llvmlite.binding import get_host_cpu_name
+
+from pacpredict.core.compiled import cache_of, digest_of_sources
+from pacpredict.core.release import answer_votes
+from pacpredict.core.simulate import simulate
+from pacpredict.learners.heads.logistic import fit_logistic
+from pacpredict.learners.heads.problem import Problem
+from pacpredict.mechanism.budget import Budget
+from pacpredict.mechanism.ledger import MemoryLedger
+from pacpredict.mechanism.question import Request
+from pacpredict.mechanism.replay import replay
+from pacpredict.mechanism.session import Session
+from pacpredict.votes import pack_xgboost
+from pacpredict.votes.packed_trees import PackedTrees
+from pacpredict.votes.trees import constant, pack
+
+
+def compile_once() -> bool:
+    """Compile everything unless that was done before, by this user on this machine; returns whether it was needed.
+
+    Several processes that begin at the same time wait for one of them.
+    """
+    folder = cache_of(answer_votes)
+    if folder is None:  # each process compiles what it meets: there is nowhere to keep it
+        return False
+    done = folder / f"pacpredict-{_version()}.compiled"
+    if done.exists():
+        return False
+    with _locked(folder):
+        if done.exists():
+            return False
+        compile_all()
+        done.touch()
+    return True
+
+
+def compile_all() -> None:
+    """Call every kernel with arguments of every type that it is called with; what is cached is only loaded."""
+    _compile_releases()
+    _compile_votes()
+    _compile_heads()
+
+
+def _compile_releases() -> None:
+    """Answer contested and unanimous questions, in each way that they come, and replay the history."""
+    votes, budget, ledger = np.array([[0, 1], [1, 1]]), Budget(1.0, 10.0), MemoryLedger()
+    session = Session(2, budget, 2, ledger=ledger)
+    session.answer_all(votes)
+    session.serve([Request.of(session.ballots(votes)), Request.of(session.ballots(votes))])
+    replay(ledger.entries(), 2, budget.step, session.prior)
+    simulate(votes, [0, 1], budget.step, n_trials=1, seed=0, n_jobs=1)
+
+
+def _compile_votes() -> None:
+    """Let trees vote in single and in double precision, with categories and without."""
+    pack_xgboost.margin(np.float32(0.5))
+    for precision in (np.float32, np.float64):
+        model = constant(np.zeros(1, np.int64), precision)
+        trees = PackedTrees(**pack([model], 1, single=precision is np.float32))
+        for sets in (trees.sets, np.zeros(1, np.uint64)):
+            replace(trees, sets=sets).votes(np.zeros((1, 1)))
+
+
+def _compile_heads() -> None:
+    """Train heads of two classes and of three."""
+    for n_classes in (2, 3):
+        labels = np.arange(6, dtype=np.int64) % n_classes
+        fit_logistic(
+            Problem(np.eye(6, 2, dtype=np.float32), labels, np.ones((1, 6), np.float32), n_classes), 1.0, 1
+        )
+
+
+def _version() -> str:
+    """Return what a compilation depends on, in short."""
+    sources = [
+        digest_of_sources(Path(__file__).parent / folder) for folder in ("core", "votes", "learners/heads")
+    ]
+    about = (*sources, numba.__version__, np.__version__, sys.version, get_host_cpu_name())
+    return hashlib.sha256(repr(about).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "pacpredict.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,88 @@
+"""An anchor in a PostgreSQL database, for deployments that several hosts serve."""
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from pacpredict.exceptions import LedgerUnavailable
+from pacpredict.ledger.postgres import PostgresConnection, describe_url
+from pacpredict.ledger.witness import Sighting
+
+T = TypeVar("T")
+
+_TABLE = """CREATE TABLE IF NOT EXISTS pacpredict_anchors (
+    ledger TEXT PRIMARY KEY, kind TEXT NOT NULL, location TEXT NOT NULL, place TEXT NOT NULL,
+    sequence BIGINT NOT NULL, chain TEXT NOT NULL
+)"""
+_READ = "SELECT ledger, kind, location, place, sequence, chain FROM pacpredict_anchors WHERE ledger = ?"
+_NOTE = (
+    "INSERT INTO pacpredict_anchors (ledger, kind, location, place, sequence, chain) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (ledger) DO UPDATE SET kind = excluded.kind, location = excluded.location, place = excluded.place, "
+    "sequence = excluded.sequence, chain = excluded.chain"
+)
+_NOTE_FARTHER = f"{_NOTE} WHERE pacpredict_anchors.sequence < excluded.sequence"
+
+
+class PostgresAnchor:
+    """Keeps one row for each ledger. A connection that was lost is made anew at the next use."""
+
+    def __init__(self, url: str, ledger_id: str) -> None:
+        self._url = url
+        self._lock = threading.Lock()
+        self._connection: PostgresConnection | None = None
+        self._ledger_id = ledger_id
+
+    @property
+    def location(self) -> str:
+        return describe_url(self._url)
+
+    def read(self) -> Sighting | None:
+        return self._run(self._read)
+
+    def advance(self, sighting: Sighting) -> Sighting:
+        def note(connection: PostgresConnection) -> Sighting:
+            connection.run(_NOTE_FARTHER, _values(sighting))
+            return self._read(connection) or sighting
+
+        return self._run(note)
+
+    def replace(self, sighting: Sighting) -> None:
+        self._run(lambda connection: connection.run(_NOTE, _values(sighting)))
+
+    def close(self) -> None:
+        with self._lock:
+            self._give_up()
+
+    def _read(self, connection: PostgresConnection) -> Sighting | None:
+        rows = connection.run(_READ, (self._ledger_id,))
+        return Sighting(*rows[0]) if rows else None
+
+    def _run(self, job: Callable[[PostgresConnection], T]) -> T:
+        with self._lock:
+            for attempt in (1, 2):
+                try:
+                    if self._connection is None:
+                        self._connection = PostgresConnection(self._url)
+                        self._connection.run(_TABLE)
+                    return job(self._connection)
+                except LedgerUnavailable:
+                    self._give_up()
+                    if attempt == 2:
+                        raise
+        raise AssertionError("the loop returns or raises")
+
+    def _give_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+def _values(sighting: Sighting) -> tuple[str | int, ...]:
+    return (
+        sighting.ledger,
+        sighting.kind,
+        sighting.location,
+        sighting.place,
+        sighting.sequence,
+        sighting.chain,
+    )

@@ -1,0 +1,144 @@
+"""A ledger under the eyes of its witnesses: what they have seen it must contain, and no answer leaves unseen."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from pacpredict.exceptions import ForeignLedger, LedgerConflict
+from pacpredict.ledger.closing import Closing
+from pacpredict.ledger.sql import Link, SqlLedger
+from pacpredict.ledger.witness import Sighting, Witness
+from pacpredict.mechanism.allowance import Allowance
+from pacpredict.mechanism.ledger import Answer, Entry, State
+
+
+class WitnessedLedger(Closing):
+    """Implements the protocol of `mechanism.ledger` on top of a ledger in a database.
+
+    All witnesses note what is released before it is shown; up to `sighting` they have. The first of them is near.
+    """
+
+    def __init__(self, ledger: SqlLedger, witnesses: Sequence[Witness], sighting: Sighting) -> None:
+        self.ledger = ledger
+        self._witnesses = witnesses
+        self._sighting = sighting
+        self._confirmed = sighting.sequence
+        self._looked_at = -1
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        with self.ledger.turn():
+            self._look()
+            yield
+
+    def load(self) -> State | None:
+        return self.ledger.load()
+
+    def recall(self, digests: Collection[bytes]) -> dict[bytes, Answer]:
+        return self.ledger.recall(digests)
+
+    def request(self, request: bytes) -> bytes | None:
+        return self.ledger.request(request)
+
+    def allowances(self, clients: Collection[str]) -> dict[str, Allowance]:
+        return self.ledger.allowances(clients)
+
+    def commit(self, entries: Sequence[Entry], state: State) -> None:
+        self.ledger.commit(entries, state)
+
+    def confirm(self, sequence: int) -> None:
+        if sequence <= self._confirmed:
+            return
+        if self.ledger.seen.sequence < sequence:  # another process has released it, and was not seen doing so
+            self.ledger.head()
+        self._note(self.ledger.seen)
+
+    def keep_up(self) -> None:
+        """See, and note, how far others have come: whoever does so now and then notices a ledger that goes back."""
+        self.ledger.head()
+        self._note(self.ledger.seen)
+
+    def check(self) -> None:
+        self.ledger.check()
+        self._note(self.ledger.seen)
+
+    def entries(self) -> Iterator[Entry]:
+        return self.ledger.entries()
+
+    def close(self) -> None:
+        for witness in self._witnesses:
+            witness.close()
+        self.ledger.close()
+
+    def __repr__(self) -> str:
+        return f"WitnessedLedger({self.ledger!r})"
+
+    def _look(self) -> None:
+        """Compare with what was seen: near by in every turn, elsewhere when the connection is new."""
+        is_new = self._looked_at != self.ledger.n_connections
+        for witness in self._witnesses if is_new else self._witnesses[:1]:
+            seen = witness.read()
+            if seen is None:
+                raise LedgerConflict(f"{witness.location} is missing. Nothing was released: bring it back")
+            self._check_seen(seen)
+        self._looked_at = self.ledger.n_connections
+
+    def _note(self, link: Link) -> None:
+        self._looked_at = -1  # if one of them cannot be reached, the next turn finds that out before it draws
+        for witness in self._witnesses:
+            self._check_seen(witness.advance(self._sighting.at(link)))
+        self._looked_at = self.ledger.n_connections
+        self._confirmed = max(self._confirmed, link.sequence)
+
+    def _check_seen(self, seen: Sighting) -> None:
+        if seen.ledger != self.ledger.id:
+            raise ForeignLedger(
+                f"this deployment goes on with another ledger, at {seen.location}. Nothing was released: start again"
+            )
+        if seen.link != self.ledger.seen:
+            self.ledger.check_contains(seen.link)
+
+
+def check_sighting(ledger: SqlLedger, seen: Sighting, *, may_be_elsewhere: bool = False) -> None:
+    """Refuse a ledger that is not the one that was seen, is a copy of it, or has not come as far."""
+    ledger.check_is_here(ledger.head())
+    before = f"this artifact was served with the ledger at {seen.location} with {seen.sequence} releases"
+    if ledger.id != seen.ledger:
+        raise ForeignLedger(
+            f"{before}; the one at {ledger.location} is another. Continue with the first, or move it here"
+        )
+    if ledger.head().sequence < seen.sequence:
+        raise LedgerConflict(
+            f"{before}; the one at {ledger.location} has {ledger.head().sequence}: it is an older copy. What it has "
+            "forgotten was released all the same: bring back the latest"
+        )
+    ledger.check_contains(seen.link)
+    # A file may be reached by other names. A database may not: a clone of its server has all its numbers.
+    is_here = ledger.kind == "sqlite" or ledger.location == seen.location
+    if seen.place and not (is_here and seen.place == ledger.place) and not may_be_elsewhere:
+        raise LedgerConflict(
+            f"{before}; the one at {ledger.location} may be a copy of it ({ledger.place}, it was {seen.place}). Two "
+            "copies would spend the budget twice. If this is the only one, because it was moved, restored or failed "
+            "over, say so: `pacpredict ledger moved`"
+        )
+
+
+def check_old_sighting(ledger: SqlLedger, seen: Sighting, *, may_be_elsewhere: bool = False) -> None:
+    """Refuse the same by a sighting of the first version, whose chain values had no key.
+
+    It counts for a ledger that was just upgraded: one that has released anything since has a witness of its own.
+    """
+    is_same = ledger.old_chain_at(seen.sequence) == seen.link.chain
+    chain = (ledger.chain_at(seen.sequence) if is_same else None) or b""
+    check_sighting(ledger, seen.at(Link(seen.sequence, chain)), may_be_elsewhere=True)
+    if may_be_elsewhere:
+        return
+    if ledger.last_old_sequence() != ledger.head().sequence:
+        raise LedgerConflict(
+            "what says how far the ledger had come is of an earlier version, and the ledger has gone on since. Bring "
+            "the latest witness back, or see `pacpredict ledger moved --help`"
+        )
+    if seen.location != ledger.location:
+        raise LedgerConflict(
+            f"this artifact was served with the ledger at {seen.location}; the one at {ledger.location} may be a copy "
+            "of it. If this is the only one, say so: `pacpredict ledger moved`"
+        )

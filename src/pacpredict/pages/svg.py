@@ -1,0 +1,178 @@
+"""Plots as inline SVG, in the colours of the page around them. Each says in words what it shows."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pacpredict.pages.markup import Child, Markup, tag
+
+_WIDTH, _HEIGHT = 640.0, 170.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 12.0, 12.0, 24.0
+
+
+# How moments are written, by the seconds that a picture spans; longer ones have days only.
+_FORMS = ((600, "%H:%M:%S"), (43_200, "%H:%M"), (172_800, "%d %b, %H:%M"))
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+def picture(width: float, height: float, says: str, *children: Child) -> Markup:
+    """Return an image that screen readers read out as `says`."""
+    box = f"0 0 {width:g} {height:g}"
+    return tag(
+        "svg", tag("title", says), *children, viewBox=box, role="img", xmlns="http://www.w3.org/2000/svg"
+    )
+
+
+def reach(prior: float, success: float) -> Markup:
+    """Draw, on a scale from 0 to 100 %, what a guess reaches without any answer and what answers may add."""
+    width, height = 200.0, 12.0
+    says = f"{100 * prior:.2f} % before any answer, at most {100 * success:.2f} % ever"
+    return picture(
+        width,
+        height,
+        says,
+        tag("rect", x=0.5, y=0.5, width=width - 1, height=height - 1, class_="rest"),
+        tag("rect", x=0, y=0, width=width * prior, height=height, class_="known"),
+        tag("rect", x=width * prior, y=0, width=width * (success - prior), height=height, class_="added"),
+    )
+
+
+def share(spent: float, says: str) -> Markup:
+    """Draw what is spent of 1, and what is left of it, as one bar."""
+    width, height = _WIDTH, 22.0
+    return picture(
+        width,
+        height,
+        says,
+        tag("rect", x=0, y=0, width=width * spent, height=height, class_="added"),
+        tag("rect", x=width * spent, y=0, width=width * (1 - spent), height=height, class_="left"),
+    )
+
+
+def histogram(edges: Sequence[float], counts: Sequence[int], says: str) -> Markup:
+    """Draw how many there are between each two edges; bins are drawn equally wide, whatever they span."""
+    most, n = max([*counts, 1]), len(counts)
+    axes = _Axes(0.0, float(n), 0.0, float(most))
+    width = axes.x(1) - axes.x(0)
+    bars = [
+        tag(
+            "rect",
+            x=axes.x(i) + 1,
+            y=axes.y(count),
+            width=width - 2,
+            height=axes.y(0) - axes.y(count),
+            class_="added",
+        )
+        for i, count in enumerate(counts)
+        if count
+    ]
+    x_marks = [(float(i), f"{edge:g}") for i, edge in enumerate(edges)]
+    y_marks = [(value, f"{value:,.0f}") for value in ticks(0, most, 4) if value == int(value)]
+    return picture(_WIDTH, _HEIGHT, says, axes.draw(x_marks, y_marks), bars)
+
+
+def stacked(bars: Sequence[Mapping[str, float]], x_marks: Sequence[tuple[float, str]], says: str) -> Markup:
+    """Draw bars of parts, one upon another; each part has the colour of the class that it is named after."""
+    most = max([*(sum(bar.values()) for bar in bars), 1.0])
+    axes = _Axes(0.0, float(len(bars)), 0.0, _round_up(most))
+    width = axes.x(1) - axes.x(0)
+    parts: list[Child] = []
+    for i, bar in enumerate(bars):
+        low = 0.0
+        for name, count in bar.items():
+            if count > 0:
+                top, bottom = axes.y(low + count), axes.y(low)
+                parts.append(
+                    tag("rect", x=axes.x(i) + 0.5, y=top, width=width - 1, height=bottom - top, class_=name)
+                )
+                low += count
+    y_marks = [(value, f"{value:,.0f}") for value in ticks(0, axes.y_high, 4) if value == int(value)]
+    return picture(_WIDTH, _HEIGHT, says, axes.draw(x_marks, y_marks), parts)
+
+
+def key(name: str) -> Markup:
+    """Draw the colour of a class, for a legend whose words stand beside it."""
+    return tag(
+        "svg", tag("rect", width=10.0, height=10.0, class_=name), viewBox="0 0 10 10", aria_hidden="true"
+    )
+
+
+def over_time(points: Sequence[Point], limit: float, says: str) -> Markup:
+    """Draw what grows in steps, in percent, over seconds since 1970, beneath a limit if that is near."""
+    start, end = points[0].x, max(points[-1].x, points[0].x + 1)
+    highest = max(point.y for point in points)
+    top = limit if highest > limit / 4 else _round_up(highest)
+    axes = _Axes(start, end, 0.0, top or limit)
+    steps = [f"M{axes.x(points[0].x):.2f} {axes.y(points[0].y):.2f}"]
+    steps += [f"H{axes.x(point.x):.2f}V{axes.y(point.y):.2f}" for point in points[1:]]
+    y_marks = [(value, f"{value:.3g} %") for value in ticks(0, axes.y_high, 4)]
+    line = tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=axes.y(limit), y2=axes.y(limit), class_="limit")
+    return picture(
+        _WIDTH,
+        _HEIGHT,
+        says,
+        axes.draw(_moments(start, end), y_marks),
+        line if axes.y_high >= limit else None,
+        tag("path", d="".join(steps), class_="curve"),
+    )
+
+
+class _Axes:
+    """Where values are in a picture, and the lines and numbers beside them."""
+
+    def __init__(self, x_low: float, x_high: float, y_low: float, y_high: float) -> None:
+        self.x_low, self.x_high, self.y_low, self.y_high = x_low, x_high, y_low, y_high
+
+    def x(self, value: float) -> float:
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (value - self.x_low) / (self.x_high - self.x_low)
+
+    def y(self, value: float) -> float:
+        share = (value - self.y_low) / (self.y_high - self.y_low)
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * share
+
+    def draw(self, x_marks: Sequence[tuple[float, str]], y_marks: Sequence[tuple[float, str]]) -> list[Child]:
+        lines: list[Child] = []
+        for value, text in y_marks:
+            y = self.y(value)
+            lines.append(tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="axis"))
+            lines.append(tag("text", text, x=_LEFT - 6, y=y + 4, text_anchor="end"))
+        for i, (value, text) in enumerate(x_marks):
+            x, share = self.x(value), (value - self.x_low) / (self.x_high - self.x_low)
+            anchor = "end" if share > 0.96 else "start" if share < 0.04 else "middle"
+            lines.append(
+                tag("text", text, x=x, y=_HEIGHT - 6, text_anchor=anchor, class_="minor" if i % 2 else None)
+            )
+        return lines
+
+
+def ticks(low: float, high: float, wanted: int) -> list[float]:
+    """Return round numbers from `low` to `high`, about as many as wanted."""
+    if high <= low:
+        return [low]
+    raw = (high - low) / wanted
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
+
+
+def _round_up(value: float) -> float:
+    if value <= 0:
+        return 0.0
+    size = 10.0 ** math.floor(math.log10(value))
+    return next(float(f"{size * factor:.12g}") for factor in (1, 2, 5, 10) if size * factor >= value)
+
+
+def _moments(start: float, end: float, wanted: int = 5) -> list[tuple[float, str]]:
+    """Return moments for an axis of time, as finely as its length asks for."""
+    form = next((form for longest, form in _FORMS if end - start < longest), "%d %b %Y")
+    return [
+        (moment, datetime.fromtimestamp(moment, UTC).strftime(form))
+        for moment in (start + (end - start) * i / (wanted - 1) for i in range(wanted))
+    ]

@@ -1,0 +1,103 @@
+"""One image as pixels, whatever it comes as: an encoded file, an array, or Pillow's own object.
+
+Only the formats below are opened. The size is checked before anything is decoded: a small file can claim a huge image.
+"""
+
+import io
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pacpredict.exceptions import MissingExtra
+from pacpredict.show import show
+
+Pixels = npt.NDArray[np.uint8]
+
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
+# Pixels. Models look at some hundred of them on each side; a larger image is better scaled down before.
+LONGEST_SIDE = 4_096
+# Bits per channel that a byte holds; others would lose some, silently.
+_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
+
+
+class UnusableImage(ValueError):
+    """Says what is wrong with one image; whoever knows its row turns it into an error of this package."""
+
+
+def read_pixels(value: Any, size: tuple[int, int] | None) -> Pixels:
+    """Return (height, width, 3) of red, green and blue; `size` is the height and width that it must have."""
+    if isinstance(value, Mapping) and "bytes" in value:  # as image data sets in Parquet have it
+        value = value["bytes"]
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _decode(bytes(value), size)
+    if isinstance(value, np.ndarray):
+        return check_array(value[None], size)[0]
+    if type(value).__module__.startswith("PIL."):
+        return _convert(value, size)
+    raise UnusableImage(f"expected an image: the bytes of a file, or an array; got {show(value)}")
+
+
+def check_array(images: npt.NDArray[Any], size: tuple[int, int] | None) -> Pixels:
+    """Return (n, height, width, 3) of an array of images, with channels last or, if they are grey, without."""
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4 or images.shape[3] not in (1, 3):
+        raise UnusableImage(
+            f"expected images of shape (n, height, width, 3), or (n, height, width) if grey; got {images.shape}"
+        )
+    _check_size((images.shape[1], images.shape[2]), size)
+    if images.dtype != np.uint8:
+        images = _as_bytes(images)
+    return np.ascontiguousarray(np.broadcast_to(images, (*images.shape[:3], 3)))
+
+
+def _as_bytes(images: npt.NDArray[Any]) -> Pixels:
+    if images.dtype.kind not in "iuf":
+        raise UnusableImage(f"pixels must be numbers from 0 to 255, got {images.dtype}")
+    with np.errstate(invalid="ignore"):
+        rounded = images.astype(np.uint8)
+    if not (rounded == images).all():
+        raise UnusableImage(
+            "pixels must be whole numbers from 0 to 255; multiply by 255 and round if they are from 0 to 1"
+        )
+    return rounded
+
+
+def _check_size(found: tuple[int, int], wanted: tuple[int, int] | None) -> None:
+    height, width = found
+    if wanted is not None and found != wanted:
+        raise UnusableImage(f"the image has {height} x {width} pixels, expected {wanted[0]} x {wanted[1]}")
+    if not (1 <= height <= LONGEST_SIDE and 1 <= width <= LONGEST_SIDE):
+        raise UnusableImage(f"the image has {height} x {width} pixels; sides are from 1 to {LONGEST_SIDE:,}")
+
+
+def _decode(data: bytes, size: tuple[int, int] | None) -> Pixels:
+    try:
+        from PIL import Image  # noqa: PLC0415  # an extra
+    except ImportError as problem:
+        raise MissingExtra("images", "reading image files") from problem
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a file that is odd enough to warn of
+            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+                return _convert(image, size)
+    except UnusableImage:
+        raise
+    except Exception as problem:  # parsers of damaged files raise anything
+        raise UnusableImage(
+            f"the bytes are not an image that can be read ({', '.join(FORMATS)}): it is damaged or of another format"
+        ) from problem
+
+
+def _convert(image: Any, size: tuple[int, int] | None) -> Pixels:
+    _check_size((image.height, image.width), size)
+    if getattr(image, "n_frames", 1) > 1:
+        raise UnusableImage("the image is an animation; give one frame of it")
+    if image.mode not in _MODES:
+        raise UnusableImage(
+            f"pixels of mode {show(image.mode)} have more than 8 bits per channel; save it with 8"
+        )
+    return np.asarray(image.convert("RGB"), np.uint8)

@@ -1,0 +1,177 @@
+"""What clients send, by the kind of row: one tensor for each column of a table, or one of images or texts.
+
+| kind | tensor | in JSON |
+|---|---|---|
+| table | one for each column, [n] or [n, 1]; of numbers only also one of [n, number of columns] | the values |
+| image | numbers from 0 to 255, [n, height, width, 3], or [n, height, width] if grey | the numbers, nested or flat |
+| image | BYTES [n]: files in PNG, JPEG, WebP or BMP | base64 |
+| text | BYTES [n]: UTF-8 | the texts |
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from pacpredict.exceptions import InvalidQuery
+from pacpredict.rows.images import ImageSchema
+from pacpredict.rows.kind import AnyRows, AnySchema
+from pacpredict.rows.texts import TextSchema
+from pacpredict.serving.labels import column_datatype
+from pacpredict.serving.tensors import TEXTS, Tensor
+from pacpredict.show import show, show_some
+from pacpredict.tables.schema import Schema
+
+
+class Inputs(Protocol):
+    """Makes rows of what a client sends; InvalidQuery if that cannot be done."""
+
+    dimensions: int  # that a tensor can have
+    takes_files: bool  # whether BYTES are files, not texts
+
+    def metadata(self) -> list[dict[str, Any]]:
+        """Describe the tensors."""
+
+    def of_tensors(self, tensors: list[Tensor]) -> AnyRows: ...
+
+    def rows(self, given: Any) -> AnyRows:
+        """Return the rows of a list, as JSON has it."""
+
+    def rows_from_columns(self, columns: Mapping[str, Any]) -> AnyRows: ...
+
+
+def inputs_of(schema: AnySchema) -> Inputs:
+    if isinstance(schema, ImageSchema):
+        return ImageInputs(schema)
+    if isinstance(schema, TextSchema):
+        return TextInputs(schema)
+    if isinstance(schema, Schema):
+        return TableInputs(schema)
+    raise TypeError(f"nobody has said how rows of kind {schema.kind!r} are sent")
+
+
+class TableInputs:
+    dimensions = 2
+    takes_files = False
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._columns = {column.name for column in schema.columns}
+        self._is_all_numbers = all(column.kind == "number" for column in schema.columns)
+        self.rows = schema.rows
+        self.rows_from_columns = schema.rows_from_columns
+
+    def metadata(self) -> list[dict[str, Any]]:
+        return [
+            {"name": column.name, "datatype": column_datatype(column), "shape": [-1]}
+            for column in self._schema.columns
+        ]
+
+    def of_tensors(self, tensors: list[Tensor]) -> AnyRows:
+        first = tensors[0].head
+        if len(tensors) == 1 and len(first.shape) == 2 and first.name not in self._columns:
+            return self._of_matrix(tensors[0])
+        columns = {head.name: values for head, values in tensors}
+        if len(columns) < len(tensors):
+            raise InvalidQuery("two inputs have the same name")
+        for head, _ in tensors:
+            if head.size != head.shape[0]:
+                raise InvalidQuery(f"input {show(head.name)}: the shape of a column must be [n] or [n, 1]")
+        return self._schema.rows_from_columns(columns)
+
+    def _of_matrix(self, tensor: Tensor) -> AnyRows:
+        head, values = tensor
+        if not self._is_all_numbers or head.datatype is TEXTS:
+            raise InvalidQuery(
+                f"{show(head.name)} is not a column; one matrix is taken for tables of numbers only, as numbers. "
+                f"Send one tensor for each of {show_some(sorted(self._columns), 20)}"
+            )
+        numbers = np.array(values, np.float64)  # of a list, None becomes NaN
+        return self._schema.rows(numbers.reshape(head.shape))
+
+
+class TextInputs:
+    dimensions = 2
+    takes_files = False
+
+    def __init__(self, schema: TextSchema) -> None:
+        self._schema = schema
+
+    def metadata(self) -> list[dict[str, Any]]:
+        return [{"name": self._schema.column, "datatype": "BYTES", "shape": [-1]}]
+
+    def of_tensors(self, tensors: list[Tensor]) -> AnyRows:
+        head, values = _only(tensors)
+        if head.datatype is not TEXTS or head.size != head.shape[0]:
+            raise InvalidQuery(f"input {show(head.name)}: texts come as BYTES of shape [n] or [n, 1]")
+        return self._schema.rows(values)
+
+    def rows(self, given: Any) -> AnyRows:
+        return self._schema.rows(_unwrap(given))
+
+    def rows_from_columns(self, columns: Mapping[str, Any]) -> AnyRows:
+        return self._schema.rows(columns)
+
+
+class ImageInputs:
+    dimensions = 4
+    takes_files = True
+
+    def __init__(self, schema: ImageSchema) -> None:
+        self._schema = schema
+
+    def metadata(self) -> list[dict[str, Any]]:
+        shape = [-1, self._schema.height, self._schema.width, 3]
+        return [{"name": self._schema.column, "datatype": "UINT8", "shape": shape}]
+
+    def of_tensors(self, tensors: list[Tensor]) -> AnyRows:
+        head, values = _only(tensors)
+        if head.datatype is not TEXTS:
+            numbers = np.array(values, np.float64) if isinstance(values, list) else np.asarray(values)
+            return self._schema.rows(numbers.reshape(head.shape))
+        if head.size != head.shape[0]:
+            raise InvalidQuery(
+                f"input {show(head.name)}: files of images come as BYTES of shape [n] or [n, 1]"
+            )
+        return self._schema.rows(_as_files(list(values)))
+
+    def rows(self, given: Any) -> AnyRows:
+        given = _unwrap(given)
+        if given and isinstance(given[0], Mapping):
+            names = given[0].keys()
+            if any(not isinstance(row, Mapping) or row.keys() != names for row in given):
+                raise InvalidQuery("all rows must have the same columns as the first row")
+            return self.rows_from_columns({name: [row[name] for row in given] for name in names})
+        return self._schema.rows(_as_files(given))
+
+    def rows_from_columns(self, columns: Mapping[str, Any]) -> AnyRows:
+        return self._schema.rows({name: _as_files(values) for name, values in columns.items()})
+
+
+def _only(tensors: list[Tensor]) -> Tensor:
+    if len(tensors) != 1:
+        raise InvalidQuery(f"expected one input, got {len(tensors)}")
+    return tensors[0]
+
+
+def _unwrap(given: Any) -> Any:
+    """Return the values of rows that are lists of one text each, as tables of one column come."""
+    is_wrapped = (
+        isinstance(given, list) and given and all(isinstance(row, list) and len(row) == 1 for row in given)
+    )
+    return [row[0] for row in given] if is_wrapped and isinstance(given[0][0], str) else given
+
+
+def _as_files(values: Any) -> Any:
+    """Decode base64, as JSON and CSV have files; leave arrays as they are."""
+    if not isinstance(values, list) or not any(isinstance(value, str) for value in values):
+        return values
+    files = []
+    for row, value in enumerate(values):
+        try:
+            files.append(base64.b64decode(value, validate=True))
+        except (binascii.Error, TypeError, ValueError):
+            raise InvalidQuery(f"row {row} (from 0): the file of an image must come as base64") from None
+    return files

@@ -1,0 +1,74 @@
+"""What is on its way through the pipeline, and where it waits."""
+
+import asyncio
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from pacpredict.curator import Answers
+from pacpredict.mechanism.question import UNVOTED, Request
+from pacpredict.serving.wire import Message
+
+# A turn keeps other processes waiting; this many releases take some tens of milliseconds.
+_ROWS_PER_TURN = 1_000
+
+Read = Callable[[], Message]
+
+
+class Answered(NamedTuple):
+    message: Message
+    answers: Answers
+
+
+class Job:
+    """A request on its way: its body is read, models vote, it is answered."""
+
+    message: Message  # once it was read
+    request: Request  # once the models have voted
+
+    def __init__(self, read: Read, future: "asyncio.Future[Answered]") -> None:
+        self.future = future
+        self._read: Read | None = read
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.message.inquiry.rows)
+
+    def read(self) -> None:
+        """Read the body, unless that was done."""
+        if self._read is not None:
+            self.message = self._read()
+            self._read = None
+
+    @property
+    def n_repeated(self) -> int:
+        """Rows whose answers were on record."""
+        return sum(row == UNVOTED for row in self.request.rows)
+
+    def is_repeat(self) -> bool:
+        """Tell whether all answers are on record."""
+        return all(row == UNVOTED for row in self.request.rows)
+
+
+class Lane:
+    """The jobs of one size: those that nobody has begun with, and those that wait for a turn."""
+
+    def __init__(self) -> None:
+        self.arrived: SimpleQueue[Job | None] = SimpleQueue()
+        self.ready: SimpleQueue[Job] = SimpleQueue()
+
+    def next_group(self) -> list[Job]:
+        """Take what is answered in one turn."""
+        group: list[Job] = []
+        n_rows = 0
+        while n_rows < _ROWS_PER_TURN:
+            try:
+                job = self.ready.get_nowait()
+            except Empty:
+                break
+            group.append(job)
+            n_rows += job.n_rows
+        return group
+
+
+Outcome = tuple[Job, Answers | Exception]

@@ -1,0 +1,111 @@
+"""A form for one query, from the schema.
+
+Of the training data it shows what clients are told anyway: names and kinds of columns. Categories that occurred in
+records are not listed; those that the owner has declared are.
+"""
+
+from pacpredict.mechanism.budget import Budget
+from pacpredict.pages.document import section
+from pacpredict.pages.markup import Child, Markup, join, tag
+from pacpredict.pages.words import power
+from pacpredict.rows.kind import AnySchema
+from pacpredict.serving.page.budget import share_left
+from pacpredict.tables.column import Column
+from pacpredict.tables.schema import Schema
+
+# More fields than this nobody fills in; a line of CSV can be pasted.
+_MOST_FIELDS = 40
+
+
+def render_form(schema: AnySchema, budget: Budget, steps: int) -> Markup:
+    return section(
+        "Try a query",
+        tag(
+            "form",
+            tag("div", _fields(schema), class_="fields"),
+            _cost(budget, steps),
+            tag("button", "Ask", type="submit"),
+            tag("output", id="answer", aria_live="polite"),
+            id="ask",
+            class_="card",
+        ),
+    )
+
+
+def _fields(schema: AnySchema) -> Child:
+    if isinstance(schema, Schema):
+        if len(schema.columns) > _MOST_FIELDS:
+            return _csv_field(schema)
+        return [_field(i, schema, column) for i, column in enumerate(schema.columns)]
+    hint = next(iter(schema.summary())) + (", its file in base64" if schema.kind == "image" else "")
+    name = schema.to_json()["column"]
+    label = tag("label", name, " ", tag("span", hint, class_="faint"), for_="field-0")
+    return tag("div", label, tag("textarea", id="field-0", name=name, required=True), class_="long")
+
+
+def _cost(budget: Budget, steps: int) -> Markup:
+    """Say what one row can cost at most, before it is asked."""
+    if steps >= budget.total_steps:
+        text: Child = "The budget is spent: this can cost nothing any more."
+    else:
+        most, left = tag("b", power(budget.step)), budget.total_steps - steps
+        free = (
+            " nothing if all models agree, or if it was asked before."
+            if budget.charging == "adaptive"
+            else (" nothing if it was asked before.")
+        )
+        text = join(
+            "This costs at most ",
+            most,
+            f", one of {left:,} that are left (",
+            share_left(left, budget.total_steps),
+            ");",
+            free,
+        )
+    return tag("p", text, data_live="cost")
+
+
+def _field(number: int, schema: Schema, column: Column) -> Markup:
+    name, can_miss = f"field-{number}", column.has_missing or schema.unknown == "missing"
+    hint = _hint(column) + (", or nothing" if can_miss else "")
+    label = tag("label", column.name, " ", tag("span", hint, class_="faint"), for_=name)
+    is_long = column.kind == "text"
+    return tag("div", label, _control(name, column, can_miss), class_="long" if is_long else None)
+
+
+def _hint(column: Column) -> str:
+    if column.kind == "date":
+        return f"date, as {column.form}" if column.form else "date, as 2024-12-31"
+    if column.kind == "category":
+        return "one of a list" if column.is_declared else "a category"
+    return {"number": "number", "boolean": "yes or no", "text": "text"}[column.kind]
+
+
+def _control(field: str, column: Column, can_miss: bool) -> Markup:
+    name, needed = column.name, not can_miss
+    if column.kind == "text":
+        return tag("textarea", id=field, name=name, required=needed)
+    if column.kind == "boolean":
+        return _choice(field, name, [("true", "yes"), ("false", "no")], can_miss)
+    if column.kind == "category" and column.is_declared:
+        return _choice(field, name, [(str(each), str(each)) for each in column.categories], can_miss)
+    mode = "decimal" if column.kind == "number" else None
+    return tag("input", id=field, name=name, inputmode=mode, autocomplete="off", required=needed)
+
+
+def _choice(field: str, name: str, options: list[tuple[str, str]], can_miss: bool) -> Markup:
+    empty = tag("option", "", value="", label="choose" if not can_miss else "nothing")
+    return tag(
+        "select",
+        empty,
+        [tag("option", text, value=value) for value, text in options],
+        id=field,
+        name=name,
+        required=not can_miss,
+    )
+
+
+def _csv_field(schema: Schema) -> Markup:
+    hint = f"{len(schema.columns)} columns: a line of names, and a line of values below it"
+    label = tag("label", "CSV ", tag("span", hint, class_="faint"), for_="csv")
+    return tag("div", label, tag("textarea", id="csv", name="csv", data_csv="", required=True), class_="long")

@@ -1,0 +1,160 @@
+// The pages of the server. What they show is made by the server; this fetches it, and sends what people type.
+"use strict";
+
+const STORED = "pacpredict-key";
+const $ = (id) => document.getElementById(id);
+const parts = [...document.querySelectorAll("[data-part]")];
+let isLocked = false;
+
+// Ask the server, with the key if there is one. It stands in a header, never in an address.
+async function call(path, options = {}) {
+  const headers = new Headers(options.headers);
+  const key = sessionStorage.getItem(STORED);
+  if (key) headers.set("Authorization", `Bearer ${key}`);
+  const reply = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
+  // A late reply to a key that was exchanged meanwhile says nothing about the new one.
+  if (reply.status === 401 && key === sessionStorage.getItem(STORED)) lock(Boolean(key));
+  return reply;
+}
+
+async function errorOf(reply) {
+  try {
+    return (await reply.json()).error;
+  } catch {
+    return `the server said ${reply.status}`;
+  }
+}
+
+// Scripts in what is parsed this way do not run, and the page's policy allows none anyway.
+function parse(html) {
+  return new DOMParser().parseFromString(html, "text/html").body;
+}
+
+function say(text) {
+  if ($("trouble").textContent !== text) $("trouble").textContent = text;
+  $("trouble").hidden = !text;
+}
+
+function lock(wasWrong) {
+  if (isLocked) return;
+  isLocked = true;
+  document.body.dataset.loaded = "false";
+  sessionStorage.removeItem(STORED);
+  for (const part of parts) part.replaceChildren();
+  $("forget").hidden = true;
+  $("key-form").hidden = false;
+  say(wasWrong ? "This key is not valid, or not any more." : "");
+  $("key").value = "";
+  $("key").focus();
+}
+
+async function load(part, fresh = false) {
+  let reply;
+  try {
+    reply = await call(part.dataset.part);
+  } catch {
+    say("The server does not answer. What you see is what it said last.");
+    return;
+  }
+  if (reply.status === 401) return;
+  part.hidden = reply.status === 403; // not for this key
+  if (part.hidden) return;
+  if (!reply.ok) {
+    say(await errorOf(reply));
+    return;
+  }
+  say("");
+  const content = parse(await reply.text());
+  const live = part.querySelectorAll("[data-live]");
+  if (fresh || !live.length) {
+    part.replaceChildren(...content.childNodes);
+  } else {
+    // What people typed stays; only what changes by itself is exchanged.
+    for (const old of live) old.replaceWith(content.querySelector(`[data-live="${old.dataset.live}"]`));
+  }
+}
+
+async function loadAll() {
+  isLocked = false;
+  $("key-form").hidden = true;
+  const [first, ...others] = parts;
+  await load(first, true); // may find out that a key is needed: the others then need not be asked for
+  if (!isLocked) await Promise.all(others.map((part) => load(part, true)));
+  $("forget").hidden = isLocked || !sessionStorage.getItem(STORED);
+  document.body.dataset.loaded = String(!isLocked);
+}
+
+function reload() {
+  return Promise.all(parts.filter((part) => part.id !== "planner").map((part) => load(part)));
+}
+
+$("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem(STORED, $("key").value.trim());
+  loadAll();
+});
+
+$("forget").addEventListener("click", () => lock(false));
+
+for (const part of parts) {
+  if (!part.dataset.every) continue;
+  setInterval(() => {
+    if (!isLocked && !part.hidden && document.visibilityState === "visible") load(part);
+  }, 1000 * part.dataset.every);
+}
+
+// Try a query: values go as they were typed, and the server reads them as it reads all queries.
+async function ask(form) {
+  const answer = $("answer");
+  const values = [...new FormData(form)].map(([name, value]) => [name, value === "" ? null : value]);
+  const asCsv = form.elements.namedItem("csv")?.dataset.csv !== undefined;
+  const [type, body] = asCsv
+    ? ["text/csv", form.elements.namedItem("csv").value]
+    : ["application/json", JSON.stringify({ dataframe_records: [Object.fromEntries(values)] })];
+  const reply = await call("invocations", { method: "POST", headers: { "Content-Type": type }, body });
+  if (reply.status === 401) return;
+  if (!reply.ok) {
+    answer.textContent = await errorOf(reply);
+    answer.className = "refused";
+    return;
+  }
+  const { predictions, parameters } = await reply.json();
+  answer.replaceChildren(
+    ...predictions.flatMap((label, i) => {
+      const strong = document.createElement("strong");
+      strong.textContent = label;
+      const line = document.createElement("p");
+      const charge = parameters.charge_nats[i];
+      line.append(strong, ` number ${parameters.sequence[i]}, charged ${charge ? `${charge} nats` : "nothing"}`);
+      return [line];
+    }),
+  );
+  answer.className = "";
+  await reload();
+}
+
+// The planner asks the library as one types; of several replies the last question's counts.
+let latest = 0;
+async function plan(form) {
+  const number = ++latest;
+  await new Promise((resolve) => setTimeout(resolve, 120));
+  if (number !== latest) return;
+  const reply = await call(`page/plan?${new URLSearchParams(new FormData(form))}`);
+  const content = reply.ok ? parse(await reply.text()).childNodes : [await errorOf(reply)];
+  if (number !== latest) return;
+  $("plan").replaceChildren(...content);
+  $("plan").className = reply.ok ? "" : "refused";
+}
+
+document.addEventListener("submit", (event) => {
+  if (event.target.id !== "ask" && event.target.id !== "plan-form") return;
+  event.preventDefault();
+  if (event.target.id === "ask") ask(event.target);
+  else plan(event.target);
+});
+
+document.addEventListener("input", (event) => {
+  if (event.target.form?.id === "plan-form") plan(event.target.form);
+});
+
+loadAll();

@@ -1,0 +1,92 @@
+"""Units of privacy: which records stand and fall together, because they are one person's or the same.
+
+All records of a unit are in the same subsets. What is promised of membership is promised of units.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from pacpredict.exceptions import InvalidSubsets, InvalidTable
+from pacpredict.tables.forms import as_values
+from pacpredict.tables.values import is_missing
+from pacpredict.types import BoolArray, IntArray
+
+# What a unit is, in the word that questions about it use: somebody who was named as such, all records with one
+# content, or a row whatever it holds, as in artifacts that were made before there were units.
+Kind = Literal["person", "record", "row"]
+KINDS: tuple[Kind, ...] = ("person", "record", "row")
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Of each record the number of its unit; units are numbered in the order of their first records."""
+
+    of_record: IntArray
+    kind: Kind
+
+    def __post_init__(self) -> None:
+        if self.of_record.ndim != 1 or not len(self.of_record):
+            raise InvalidSubsets("there must be at least one record, and a unit for each")
+        seen = np.unique(self.of_record)
+        if seen[0] != 0 or seen[-1] != len(seen) - 1:
+            raise InvalidSubsets("units must be numbered 0, 1, 2, ... without a gap")
+        if self.kind not in KINDS:
+            raise InvalidSubsets(f"a unit is one of {', '.join(KINDS)}, not {self.kind!r}")
+
+    @cached_property
+    def count(self) -> int:
+        return int(self.of_record.max()) + 1
+
+    def __repr__(self) -> str:
+        return f"Units({self.count} {self.kind}s, {len(self.of_record)} records)"
+
+    @classmethod
+    def rows(cls, n_records: int) -> "Units":
+        """Make each row a unit of its own, without saying that it is a person."""
+        return cls(np.arange(n_records), "row")
+
+    @classmethod
+    def persons(cls, names: Any, n_records: int) -> "Units":
+        """Take records with the same name, of any hashable type, as those of one person."""
+        given = as_values("groups", names, InvalidTable)
+        if len(given) != n_records:
+            raise InvalidTable(
+                f"there are {n_records} records and {len(given)} persons: name one for each record"
+            )
+        if (n_missing := sum(map(is_missing, given))) > 0:
+            raise InvalidTable(
+                f"{n_missing:,} records name no person, so that nobody knows with whose they belong; name a person "
+                "for each, or drop these records"
+            )
+        try:
+            return cls(number_by_first(given), "person")
+        except TypeError as problem:
+            raise InvalidTable(f"persons must be named by texts or numbers ({problem})") from problem
+
+    def records(self, chosen: BoolArray) -> IntArray:
+        """Return the records of the units where `chosen` (n_units,) is true, in order."""
+        if chosen.shape != (self.count,):
+            raise InvalidSubsets(f"there are {self.count} units, and a choice among {len(chosen)}")
+        return np.flatnonzero(chosen[self.of_record])
+
+    def part(self, chosen: BoolArray) -> "Units":
+        """Return the units of some of the records."""
+        return Units(number_by_first(self.of_record[chosen].tolist()), self.kind)
+
+    def sizes(self) -> IntArray:
+        """Return how many records each unit has."""
+        return np.bincount(self.of_record, minlength=self.count)
+
+    def digest(self) -> str:
+        return hashlib.sha256(np.asarray(self.of_record, "<i8").tobytes()).hexdigest()
+
+
+def number_by_first(keys: Iterable[Any]) -> IntArray:
+    """Give equal keys the same number, in the order in which they first appear."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

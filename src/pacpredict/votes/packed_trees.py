@@ -1,0 +1,220 @@
+"""The votes of all models of an ensemble of trees, in one call.
+
+    trees = pack_xgboost([model.get_booster() for model in models])     or pack_sklearn(forests)
+    votes = trees.votes(rows)                                           (n_rows, n_models) labels
+
+The labels are those of each library's own predict, on every row: comparisons, rounding, order of summation, missing
+values, categories and ties are the library's. It is plain arrays; what it was packed from is not needed any more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pacpredict.exceptions import InvalidInput, InvalidModel
+from pacpredict.types import FloatArray, IntArray, Votes
+from pacpredict.votes import tree_kernel as kernel
+from pacpredict.votes.threads import run_together
+
+UIntArray = npt.NDArray[np.uint64]
+
+# What the kernel was compiled for; the others are int64.
+_DTYPES: dict[str, tuple[npt.DTypeLike, ...]] = {
+    **dict.fromkeys(("nodes", "sets", "roots"), (np.uint64,)),
+    **dict.fromkeys(("values", "base"), (np.float32, np.float64)),
+    **dict.fromkeys(("cuts", "divisors"), (np.float64,)),
+    **dict.fromkeys(("softmax", "categorical", "single"), (np.bool_,)),
+    "labels": (np.int16,),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PackedTrees:
+    """Arrays of numbers only: they can be saved with np.savez and loaded without pickles."""
+
+    nodes: UIntArray  # the words that tree_kernel describes
+    sets: UIntArray  # bits of categories that go right
+    values: npt.NDArray[Any]  # of leaves, in the library's own precision
+    roots: UIntArray  # per tree: its first word,
+    depths: IntArray  # the longest way to a leaf,
+    value_starts: IntArray  # the first of its values,
+    outputs: IntArray  # the first class they count for
+    widths: IntArray  # and how many each leaf has
+    tree_starts: IntArray  # (n_models + 1) trees of each model
+    class_starts: IntArray  # (n_models + 1) classes of each model
+    base: npt.NDArray[Any]  # per class of each model: its score before any tree
+    labels: Votes  # and the label that a vote for it is
+    divisors: FloatArray  # per model: what sums are divided by
+    softmax: npt.NDArray[np.bool_]  # and whether probabilities are compared, not margins
+    cuts: FloatArray  # all thresholds or known codes of each feature, sorted
+    cut_starts: IntArray  # (n_features + 1)
+    categorical: npt.NDArray[np.bool_]  # (n_features,)
+    single: npt.NDArray[np.bool_]  # (): whether rows are rounded to float32
+
+    @property
+    def n_models(self) -> int:
+        return len(self.divisors)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.categorical)
+
+    def __repr__(self) -> str:
+        return (
+            f"PackedTrees(n_models={self.n_models}, n_features={self.n_features}, n_trees={len(self.roots)})"
+        )
+
+    def votes(self, rows: npt.ArrayLike, n_threads: int = 1) -> Votes:
+        """Return the label that each model gives to each row.
+
+        Parameters
+        ----------
+        rows
+            (n_rows, n_features) or one row (n_features,); NaN is missing, a categorical column holds codes.
+        n_threads
+            rows, or the models if there are few rows, are split among so many threads; the votes are the same.
+
+        Returns
+        -------
+        (n_rows, n_models) labels, one row also for a single row.
+
+        Raises
+        ------
+        InvalidInput
+            if rows are not numbers or have the wrong number of features.
+        """
+        x = self._as_rows(rows)
+        if n_threads <= 1:
+            return self._votes(x, 0, self.n_models)
+        if by_rows := len(x) >= 2 * kernel.ROWS_PER_BLOCK:
+            ends = np.linspace(0, len(x), n_threads + 1).astype(int)
+            jobs = [partial(self._votes, x[a:b], 0, self.n_models) for a, b in pairwise(ends)]
+        else:
+            ends = np.linspace(0, self.n_models, n_threads + 1).astype(int)
+            jobs = [partial(self._votes, x, a, b) for a, b in pairwise(ends)]
+        return np.concatenate(run_together(jobs), axis=0 if by_rows else 1)
+
+    def _as_rows(self, rows: npt.ArrayLike) -> FloatArray:
+        try:
+            x = np.ascontiguousarray(rows, dtype=np.float64)
+        except (TypeError, ValueError) as problem:
+            raise InvalidInput(f"rows must be numbers; encode categories as codes ({problem})") from problem
+        x = x[None, :] if np.ndim(rows) == 1 else x
+        if x.ndim != 2 or x.shape[1] != self.n_features:
+            raise InvalidInput(f"rows must have shape (n_rows, {self.n_features}), got {np.shape(rows)}")
+        return x
+
+    def _votes(self, x: FloatArray, first: int, last: int) -> Votes:
+        """Return the votes of the models from `first` to before `last`."""
+        votes = np.empty((len(x), last - first), dtype=np.int16)
+        encoded = np.empty((len(x), 2 * self.n_features), dtype=np.uint32)
+        kernel.encode(x, bool(self.single), self.cuts, self.cut_starts, self.categorical, encoded)
+        most_classes = int(np.diff(self.class_starts).max())
+        kernel.vote(
+            encoded,
+            self.nodes,
+            self.sets if self.sets.size else None,
+            self.values,
+            self.roots,
+            self.depths,
+            self.value_starts,
+            self.outputs,
+            self.widths,
+            self.tree_starts[first : last + 1],
+            self.class_starts[first : last + 1],
+            self.base,
+            self.labels,
+            self.divisors[first:last],
+            self.softmax[first:last],
+            np.empty(kernel.WALKERS, dtype=np.uint64),
+            np.empty(kernel.WALKERS, dtype=np.uint64),
+            np.empty((most_classes, kernel.ROWS_PER_BLOCK), dtype=self.base.dtype),
+            votes,
+        )
+        return votes
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays by name, for np.savez."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "PackedTrees":
+        """Return what `arrays` gave.
+
+        Raises
+        ------
+        InvalidModel
+            if an array is missing or of another type, or a number in it points outside another: the kernel trusts
+            them.
+        """
+        names = {field.name for field in fields(cls)}
+        if missing := names - set(arrays):
+            raise InvalidModel(f"packed trees lack {', '.join(sorted(missing))}; is this another file?")
+        trees = cls(**{name: np.asarray(arrays[name]) for name in names})
+        _check(trees)
+        return trees
+
+
+def _check(trees: PackedTrees) -> None:
+    """Refuse arrays that would lead the kernel outside of them."""
+    arrays = trees.arrays()
+    for name, array in arrays.items():
+        if array.dtype not in _DTYPES.get(name, (np.int64,)) or array.ndim != (name != "single"):
+            raise InvalidModel(
+                f"packed trees cannot have {name} of type {array.dtype} and shape {array.shape}"
+            )
+    n_trees, n_models, n_features = len(trees.roots), trees.n_models, trees.n_features
+    per_tree = ("depths", "value_starts", "outputs", "widths")
+    fits = (
+        trees.values.dtype == trees.base.dtype
+        and all(len(arrays[name]) == n_trees for name in per_tree)
+        and len(trees.softmax) == n_models > 0
+        and len(trees.labels) == len(trees.base)
+        and _are_starts(trees.tree_starts, n_models, n_trees)
+        and _are_starts(trees.class_starts, n_models, len(trees.base), least=1)
+        and _are_starts(trees.cut_starts, n_features, len(trees.cuts))
+        and _stays_inside(trees)
+    )
+    if not fits:
+        raise InvalidModel("packed trees whose arrays do not fit together; the file is damaged or was edited")
+
+
+def _are_starts(starts: IntArray, n: int, end: int, least: int = 0) -> bool:
+    return bool(
+        len(starts) == n + 1 and starts[0] == 0 and starts[-1] == end and (np.diff(starts) >= least).all()
+    )
+
+
+def _stays_inside(trees: PackedTrees) -> bool:
+    """Whether every word of every tree points to words, columns, sets and values that exist."""
+    words = trees.nodes
+    steps = (words >> np.uint64(kernel.STEP_SHIFT)) & np.uint64((1 << kernel.STEP_BITS) - 1)
+    columns = (words >> np.uint64(kernel.COLUMN_SHIFT)) & np.uint64((1 << kernel.COLUMN_BITS) - 1)
+    ranks = (words & np.uint64((1 << kernel.RANK_BITS) - 1)).astype(np.int64)
+    is_set, inner = words >> np.uint64(63) == 1, steps > 0
+    roots = np.append(trees.roots, np.uint64(len(words))).astype(np.int64)
+    if (
+        not _are_starts(roots, len(trees.roots), len(words), least=1)
+        or (columns >= 2 * trees.n_features).any()
+    ):
+        return False
+    tree = np.repeat(np.arange(len(trees.roots)), np.diff(roots))
+    right = np.arange(len(words)) + steps.astype(np.int64) + 1
+    # All codes of a feature, one for others and one for missing have their bit.
+    n_words = np.diff(trees.cut_starts)[columns[is_set].astype(np.int64) % trees.n_features] // 64 + 1
+    leaf_ends = (ranks - kernel.LEAF + 1) * trees.widths[tree] + trees.value_starts[tree]
+    n_classes = np.repeat(np.diff(trees.class_starts), np.diff(trees.tree_starts))
+    return bool(
+        (right[inner] < roots[tree[inner] + 1]).all()
+        and (ranks[is_set] + n_words <= len(trees.sets)).all()
+        and (ranks[~inner] >= kernel.LEAF).all()
+        and (leaf_ends[~inner] <= len(trees.values)).all()
+        and not is_set[~inner].any()
+        and (np.minimum(trees.outputs, np.minimum(trees.widths, trees.value_starts)) >= 0).all()
+        and (trees.outputs + trees.widths <= n_classes).all()
+    )

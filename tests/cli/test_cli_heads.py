@@ -1,0 +1,186 @@
+"""Images and texts on the terminal: from a folder, a file or arrays to an artifact and to answers."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from whole_values import SIDE, images, png, texts
+
+from pacpredict.artifact.artifact import Artifact
+from pacpredict.cli import main
+
+QUICK = ("--models", "4", "--jobs", "1", "--seed", "1", "--feature-cache", "none")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Write a small public extractor: the mean of each channel, in ONNX."""
+    onnx = pytest.importorskip("onnx")
+    kind, helper = onnx.TensorProto.FLOAT, onnx.helper
+    node = helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3], keepdims=0)
+    x, y = (
+        helper.make_tensor_value_info("x", kind, ["n", 3, "h", "w"]),
+        helper.make_tensor_value_info("y", kind, None),
+    )
+    graph = helper.make_graph([node], "means", [x], [y])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = tmp_path_factory.mktemp("extractor") / "means.onnx"
+    onnx.save(made, path)
+    return path
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+def refused(capsys, *arguments):
+    code, output, errors = run(capsys, *arguments)
+    assert (code, output) == (2, "")
+    return errors.splitlines()[-1]
+
+
+def predicted(capsys, *arguments):
+    code, output, _ = run(capsys, "predict", *arguments, "--json")
+    assert code == 0
+    return json.loads(output)["labels"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The same images as a folder of classes, as Parquet and as arrays."""
+    home, (pixels, labels) = tmp_path_factory.mktemp("data"), images(60)
+    order = np.argsort(labels, kind="stable")
+    pixels, labels = pixels[order], labels[order]
+    for i, (image, label) in enumerate(zip(pixels, labels, strict=True)):
+        (home / "folder" / label).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(home / "folder" / label / f"{i:03d}.png")
+    pd.DataFrame({"label": labels, "image": [png(image) for image in pixels]}).to_parquet(
+        home / "images.parquet"
+    )
+    np.savez(home / "images.npz", image=pixels, label=labels)
+    return home
+
+
+def test_folders_parquet_and_arrays_are_the_same_records(capsys, data, model, tmp_path):
+    """The same images make the same models, whatever they come in; queries come in all of these, too."""
+    sources = {"folder": (), "images.parquet": ("--target", "label"), "images.npz": ("--target", "label")}
+    for name, target in sources.items():
+        out = tmp_path / f"{name}.pac"
+        code, _, errors = run(capsys, "fit", data / name, *target, "--features", model, *QUICK, "--out", out)
+        assert code == 0, errors
+        assert "60/60 features" in errors
+    made = [Artifact.open(tmp_path / f"{name}.pac") for name in sources]
+    assert len({one.manifest["records_sha256"] for one in made}) == 1
+    assert len({one.model_bytes(2) for one in made}) == 1
+    np.save(tmp_path / "queries.npy", np.load(data / "images.npz")["image"][:5])
+    artifact = tmp_path / "folder.pac"
+    first = predicted(capsys, artifact, tmp_path / "queries.npy")
+    assert predicted(capsys, artifact, data / "images.npz")[:5] == first
+    assert predicted(capsys, artifact, data / "images.parquet")[:5] == first
+    code, output, _ = run(capsys, "verify", artifact, "--models", "2", "--jobs", "1")
+    assert (code, "2 models" in output) == (0, True)
+
+
+def test_an_artifact_carries_its_extractor(capsys, data, model, tmp_path):
+    """It answers without the file that the features came from."""
+    copy = tmp_path / "copy.onnx"
+    copy.write_bytes(model.read_bytes())
+    out = tmp_path / "images.pac"
+    run(capsys, "fit", data / "folder", "--features", copy, *QUICK, "--out", out)
+    copy.unlink()
+    assert (out / "files" / "0" / "model.onnx").read_bytes() == model.read_bytes()
+    assert len(predicted(capsys, out, data / "folder" / "red")) > 0
+    code, output, _ = run(capsys, "show", out, "--columns")
+    assert (code, f"image of {SIDE} x {SIDE} pixels" in output) == (0, True)
+
+
+def test_texts(capsys, tmp_path):
+    """A CSV of reviews, with the column named where there are others; queries may bring further columns."""
+    reviews, labels = texts(80)
+    table = pd.DataFrame({"label": labels, "stars": range(80), "text": reviews})
+    table.to_csv(tmp_path / "reviews.csv", index=False)
+    common = (
+        tmp_path / "reviews.csv",
+        "--target",
+        "label",
+        "--learner",
+        "heads",
+        "--features",
+        "tfidf",
+        *QUICK,
+    )
+    assert "--input COLUMN" in refused(capsys, "fit", *common, "--out", tmp_path / "a.pac")
+    code, output, _ = run(capsys, "fit", *common, "--input", "text", "--dry-run", "--json")
+    assert (code, json.loads(output)["classes"]) == (0, table["label"].value_counts().sort_index().to_dict())
+    code, output, _ = run(capsys, "fit", *common, "--input", "text", "--out", tmp_path / "a.pac", "--json")
+    assert (code, json.loads(output)["columns"]) == (0, {"text": 1})
+    table[:6].to_csv(tmp_path / "queries.csv", index=False)
+    assert len(predicted(capsys, tmp_path / "a.pac", tmp_path / "queries.csv")) == 6
+    table[:6].drop(columns="text").to_csv(tmp_path / "other.csv", index=False)
+    said = refused(capsys, "predict", tmp_path / "a.pac", tmp_path / "other.csv")
+    assert "there is no column 'text'; the columns are 'label', 'stars'" in said
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda table: table.loc.__setitem__((7, "text"), "\u3000"), "row 7 (from 0): the text is empty"),
+        (lambda table: table.loc.__setitem__((7, "text"), "x" * 40_000), "more than the limit of 32,768"),
+        (lambda table: table.loc.__setitem__((7, "text"), None), "row 7 (from 0): the text is missing"),
+    ],
+)
+def test_bad_texts_are_refused_before_training(capsys, tmp_path, spoil, said):
+    """The error names the row; nothing is left behind."""
+    reviews, labels = texts(40)
+    table = pd.DataFrame({"label": labels, "text": reviews})
+    spoil(table)
+    table.to_csv(tmp_path / "reviews.csv", index=False)
+    out = tmp_path / "a.pac"
+    common = ("--target", "label", "--features", "tfidf", *QUICK, "--out", out)
+    assert said in refused(capsys, "fit", tmp_path / "reviews.csv", *common)
+    assert not list(tmp_path.glob("a.pac*"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda file: file.write_bytes(file.read_bytes()[:40]), "damaged or of another format"),
+        (
+            lambda file: Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(file),
+            "9 x 9 pixels, expected 6 x 6",
+        ),
+    ],
+)
+def test_bad_images_are_refused_before_training(capsys, tmp_path, model, spoil, said):
+    """A corrupt image and one of another size: the error names the row, and nothing is left behind."""
+    for i, image in enumerate(images(20)[0]):
+        folder = tmp_path / "pets" / ("cat" if i % 2 else "dog")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{i:02d}.png")
+    spoil(tmp_path / "pets" / "dog" / "18.png")
+    errors = refused(
+        capsys, "fit", tmp_path / "pets", "--features", model, *QUICK, "--out", tmp_path / "a.pac"
+    )
+    assert "row 19 (from 0)" in errors
+    assert said in errors
+    assert not list(tmp_path.glob("a.pac*"))
+
+
+def test_options_that_do_not_fit_together(capsys, data, tmp_path):
+    """Each is said in one line, before anything is read or trained."""
+    out = ("--out", tmp_path / "a.pac")
+    assert "are for --learner heads" in refused(
+        capsys, "fit", data / "folder", "--learner", "logistic", "--head", "ridge", *out
+    )
+    assert "heads need features" in refused(capsys, "fit", data / "folder", "--learner", "heads", *out)
+    assert "there are no features 'nothing'" in refused(
+        capsys, "fit", data / "folder", "--features", "nothing", *out
+    )
+    assert "the learner takes tables" in refused(
+        capsys, "fit", data / "folder", "--learner", "logistic", *out
+    )
+    both = ("--learner", "heads", "--learner", "logistic", "--features", "tfidf")
+    assert "do not learn from the same records" in refused(capsys, "fit", data / "folder", *both, *out)

@@ -1,0 +1,174 @@
+"""The report says what the deployment says, to a person, on two sheets of paper, and nothing of the secret."""
+
+import json
+import re
+import shutil
+import subprocess
+from datetime import UTC, datetime, timedelta
+from html import unescape
+
+import pytest
+from artifacts import fit_small, save_with
+from records import mixed_pool, mixed_table, quick_fit, recipe, small_learner
+
+from pacpredict.cli import main
+from pacpredict.core.bounds import success_bound
+from pacpredict.core.roc import tpr_bound
+from pacpredict.deployment import Deployment
+from pacpredict.report.facts import Moment, forecast, gather
+from pacpredict.report.page import render
+
+
+def text_of(page):
+    """Return what a reader reads."""
+    body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """An artifact that has answered 40 queries, on some of which models disagreed."""
+    path = tmp_path_factory.mktemp("report") / "a.pac"
+    fit_small(path, how=recipe(step=2.0**-12, total=0.25))
+    with Deployment.open(path) as deployment:
+        for seed in range(4):
+            deployment.ask(mixed_table(10, seed=seed))
+    return path
+
+
+def test_the_page_says_what_the_deployment_says(home):
+    """Every figure on the page is one of the deployment's own."""
+    with Deployment.open(home) as deployment:
+        found = gather(deployment)
+        privacy, link = deployment.privacy(), deployment.link()
+        budget = deployment.artifact.recipe.budget
+    text = text_of(render(found))
+    for words in (
+        f"at most {100 * success_bound(0.25) + 0.005:.2f} % of cases",  # rounded up
+        f"{privacy['queries']:,} queries were answered; models disagreed on {privacy['contested']}",
+        f"{budget.total_steps - privacy['contested']:,} queries on which models disagree can still be answered",
+        f"all {link.sequence} records of the ledger were checked",
+        link.chain.hex(),
+        found.about["identity"],
+        "0.25 nats in all, at most 2^-12 nats for an answer",
+    ):
+        assert words in text, words
+    assert found.true_positives == tpr_bound(0.25, 0.001)
+    assert f"{sum(found.exposure['histogram']['units'])} records" in render(found)
+
+
+def test_what_is_not_protected_stands_beside_what_is(home):
+    """Both lists are there, and the pool comes first."""
+    with Deployment.open(home) as deployment:
+        text = text_of(render(gather(deployment, verify=False)))
+    protected, unprotected = text.index("Protected"), text.index("Not protected")
+    assert protected < unprotected < text.index("Being among the records at all")
+    assert "The history was not replayed for this report." in text
+
+
+@pytest.mark.parametrize("decode", ["argmax", "map"])
+def test_each_decoder_has_its_words(home, decode):
+    """What answers say about the records as a whole depends on the decoder that is in use."""
+    with Deployment.open(home, decode=decode) as deployment:
+        page = render(gather(deployment, verify=False))
+    assert ("mostly noise" in page, "vote of all models" in page) == (decode == "argmax", decode == "map")
+
+
+def test_nothing_depends_on_the_secret(tmp_path):
+    """For each possible secret the page is the same, but for identity, dates, and the chain, which the key decides."""
+    fitted = quick_fit(mixed_pool(40), small_learner("ridge"))
+    pages = set()
+    for index in range(4):
+        path = tmp_path / str(index) / "a.pac"
+        save_with(path, fitted, index)
+        with Deployment.open(path) as deployment:
+            page = render(gather(deployment))
+        page = re.sub(r"[0-9a-f]{64}", "", page).replace(str(path), "")
+        pages.add(page)
+    assert len(pages) == 1
+
+
+def test_an_artifact_that_was_never_asked(tmp_path):
+    """Before the first answer there is nothing to draw, and the rest is there."""
+    fit_small(tmp_path / "new.pac")
+    with Deployment.open(tmp_path / "new.pac") as deployment:
+        found = gather(deployment)
+    text = text_of(render(found))
+    assert "0 queries were answered" in text
+    assert "between 50.0000 % and 50.0000 %" in text
+    assert "by time (UTC)" not in text
+
+
+def test_names_are_escaped(tmp_path):
+    """A folder may have any name; on the page it is a text."""
+    path = tmp_path / "<script>&.pac"
+    fit_small(path, learner=small_learner("ridge"))
+    with Deployment.open(path) as deployment:
+        page = render(gather(deployment))
+    assert "<script" not in page
+    assert "Privacy summary of &lt;script&gt;&amp;.pac" in page
+
+
+NOW = datetime(2026, 11, 16, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("days_and_spent", "expected"),
+    [
+        ([], None),
+        ([(0, 0.1)], None),
+        ([(0.5, 0.1), (0, 0.2)], None),  # half a day is no pace
+        ([(10, 0.0), (0, 0.5)], 10),  # half in ten days: ten more
+        ([(100, 0.4), (30, 0.5), (0, 0.75)], 30),  # only the last month counts
+        ([(10, 0.5), (0, 0.5)], None),
+        ([(10, 0.5), (0, 0.5 + 1e-12)], None),  # in more years than a calendar has
+        ([(10, 0.5), (0, 1.0)], 0),
+    ],
+)
+def test_forecasts(days_and_spent, expected):
+    """When the budget ends follows from the pace of the last thirty days, if there is one."""
+    moments = [Moment(NOW - timedelta(days=days), 0, spent) for days, spent in days_and_spent]
+    ends = forecast(moments, 1.0)
+    assert (
+        (ends is None)
+        if expected is None
+        else abs(ends - NOW - timedelta(days=expected)) < timedelta(seconds=1)
+    )
+
+
+def test_the_command(home, tmp_path, capsys):
+    """`report` writes the page, replaces none unasked, and prints the same as JSON."""
+    out = tmp_path / "report.html"
+    assert main(["report", str(home), "--out", str(out)]) == 0
+    assert "report.html says what a.pac promises" in capsys.readouterr().out
+    page = out.read_text()
+    assert main(["report", str(home), "--out", str(out)]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert main(["report", str(home), "--out", str(out), "--force", "--json", "--no-verify"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["queries"], said["releases"], said["verified"]) == (40, 40, False)
+    assert {"smallest", "largest", "histogram"} <= said["exposure"].keys()
+    assert said["chain"] in page
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium to print with")
+def test_two_printed_pages(home, tmp_path):
+    """A real browser prints it on two sheets, with pictures, and asks the network for nothing."""
+    out, printed = tmp_path / "report.html", tmp_path / "report.pdf"
+    assert main(["report", str(home), "--out", str(out)]) == 0
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-pdf-header-footer",
+        f"--print-to-pdf={printed}",
+    ]
+    done = subprocess.run(
+        ["chromium", *options, "--enable-logging=stderr", out.as_uri()],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "Content Security Policy" not in done.stderr  # nothing was blocked, since nothing was asked for
+    assert len(re.findall(rb"/Type\s*/Page\b", printed.read_bytes())) == 2

@@ -1,0 +1,157 @@
+"""Images as whole values: pixels decide the digest, and errors name the row."""
+
+import hashlib
+import io
+import zlib
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from pacpredict.exceptions import InvalidModel, InvalidQuery, InvalidTable
+from pacpredict.rows.images import Images, ImageSchema
+from pacpredict.rows.infer import schema_from_json
+
+SCHEMA = ImageSchema(4, 5)
+PIXELS = np.random.default_rng(0).integers(0, 256, (2, 4, 5, 3), dtype=np.uint8)
+
+
+def encode(pixels, kind="PNG", **options):
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, kind, **options)
+    return stream.getvalue()
+
+
+FILES = [encode(image) for image in PIXELS]
+
+
+@pytest.mark.parametrize(
+    "given",
+    {
+        "array": PIXELS,
+        "integers": PIXELS.astype(np.int64),
+        "whole floats": PIXELS.astype(np.float32),
+        "nested lists": PIXELS.tolist(),
+        "list of arrays": list(PIXELS),
+        "PNG": FILES,
+        "lossless WebP": [encode(image, "WEBP", lossless=True) for image in PIXELS],
+        "BMP": [encode(image, "BMP") for image in PIXELS],
+        "opaque": [encode(np.dstack([image, np.full((4, 5), 255, np.uint8)])) for image in PIXELS],
+        "Pillow": [Image.fromarray(image) for image in PIXELS],
+        "cells of Parquet": [{"bytes": file, "path": None} for file in FILES],
+        "series": pd.Series(FILES),
+        "frame": pd.DataFrame({"image": FILES, "label": [0, 1]}),
+        "mapping": {"image": PIXELS, "label": [0, 1]},
+        "records": [{"image": file, "label": 0} for file in FILES],
+    }.items(),
+    ids=lambda given: given[0],
+)
+def test_the_same_pixels_are_the_same_query(given):
+    """Whatever form or format they come in, the digest is that of size and pixels."""
+    size = (4).to_bytes(4, "little") + (5).to_bytes(4, "little")
+    expected = [hashlib.sha256(b"pacpredict image 1\n" + size + image.tobytes()).digest() for image in PIXELS]
+    assert SCHEMA.digests(SCHEMA.rows(given[1])) == expected
+
+
+def test_another_pixel_or_shape_is_another_query():
+    """One bit, or the same bytes in another shape, makes another digest."""
+    other = PIXELS[:1].copy()
+    other[0, 0, 0, 0] ^= 1
+    assert SCHEMA.digests(SCHEMA.rows(other)) != SCHEMA.digests(SCHEMA.rows(PIXELS[:1]))
+    turned = ImageSchema(5, 4)
+    reshaped = turned.rows(PIXELS[:1].reshape(1, 5, 4, 3))
+    assert turned.digests(reshaped) != SCHEMA.digests(SCHEMA.rows(PIXELS[:1]))
+
+
+def test_grey_is_three_equal_channels():
+    """Arrays without channels, with one, and grey files are one query."""
+    grey = PIXELS[..., 0]
+    wanted = SCHEMA.digests(SCHEMA.rows(np.repeat(grey[..., None], 3, axis=3)))
+    assert SCHEMA.digests(SCHEMA.rows(grey)) == wanted
+    assert SCHEMA.digests(SCHEMA.rows(grey[..., None])) == wanted
+    assert SCHEMA.digests(SCHEMA.rows([encode(image) for image in grey])) == wanted
+
+
+def animation():
+    stream = io.BytesIO()
+    frames = [Image.fromarray(image) for image in PIXELS]
+    frames[0].save(stream, "WEBP", save_all=True, append_images=frames[1:], lossless=True)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (FILES[0][:60], "damaged or of another format"),
+        (FILES[0][:50] + bytes(8) + FILES[0][58:], "damaged or of another format"),
+        (b"", "damaged or of another format"),
+        (b"<svg/>", "damaged or of another format"),
+        (encode(PIXELS[0], "TIFF"), "damaged or of another format"),
+        (encode(PIXELS[0].transpose(1, 0, 2).copy()), "5 x 4 pixels, expected 4 x 5"),
+        (PIXELS[0][:3], "3 x 5 pixels, expected 4 x 5"),
+        (encode(np.zeros((4, 5), np.uint16)), "more than 8 bits"),
+        (animation(), "animation"),
+        ("file.png", "expected an image"),
+        (None, "expected an image"),
+        (np.full((4, 5, 3), 0.5), "whole numbers from 0 to 255"),
+        (np.full((4, 5, 3), 256), "whole numbers from 0 to 255"),
+        (np.full((4, 5, 3), -1), "whole numbers from 0 to 255"),
+        (np.full((4, 5, 3), np.nan), "whole numbers from 0 to 255"),
+        (np.full((4, 5, 3), "a"), "must be numbers"),
+        (np.zeros((4, 5, 2), np.uint8), "shape"),
+        (np.zeros(5, np.uint8), "shape"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_row(bad, said):
+    """A corrupt file, another size or kind of pixels: the error names the row."""
+    with pytest.raises(InvalidQuery, match=rf"row 1 \(from 0\).*{said}"):
+        SCHEMA.rows([FILES[0], bad])
+    with pytest.raises(InvalidTable, match=rf"row 1 \(from 0\).*{said}"):
+        ImageSchema.learn([FILES[0], bad])
+
+
+def test_a_small_file_that_claims_a_huge_image_is_not_decoded():
+    """The size is looked at before pixels are made: a bomb of a gigapixel costs nothing."""
+    bomb = encode(np.zeros((1, 1), np.uint8), "PNG")
+    huge = bomb[:16] + (40_000).to_bytes(4, "big") * 2 + bomb[24:]
+    huge = huge[:29] + zlib.crc32(huge[12:29]).to_bytes(4, "big") + huge[33:]
+    with pytest.raises(InvalidTable, match=r"40000 x 40000 pixels|damaged"):
+        ImageSchema.learn([huge])
+
+
+@pytest.mark.parametrize(
+    "given", [[], PIXELS[..., :2], PIXELS[0, 0], PIXELS[:0], [[[1], [2, 3]]], 7, "image"], ids=str
+)
+def test_what_holds_no_images_is_refused(given):
+    """Nothing, arrays of other shapes and things of other kinds."""
+    with pytest.raises(InvalidQuery):
+        SCHEMA.rows(given)
+
+
+def test_training_images_decide_the_size():
+    """What queries must be like is what the training data were like."""
+    schema, rows = ImageSchema.learn(PIXELS)
+    assert schema == SCHEMA
+    assert np.array_equal(rows.pixels, PIXELS)
+    with pytest.raises(InvalidTable, match="sides are from 1 to"):
+        ImageSchema.learn(np.zeros((1, 1, 5000), np.uint8))
+
+
+def test_take_and_join():
+    """Parts of rows, put together again, are the rows."""
+    rows = SCHEMA.rows(PIXELS)
+    assert np.array_equal(Images.join([rows.take([1]), rows.take([0])]).pixels, PIXELS[::-1])
+    assert np.array_equal(rows.take(np.array([False, True])).pixels, PIXELS[1:])
+
+
+def test_schema_survives_json():
+    """An artifact's schema is read back as it was, and a damaged one is refused."""
+    assert schema_from_json(SCHEMA.to_json()) == SCHEMA
+    for damaged in (
+        {"kind": "image"},
+        {**SCHEMA.to_json(), "width": 0},
+        {**SCHEMA.to_json(), "kind": "sound"},
+    ):
+        with pytest.raises(InvalidModel):
+            schema_from_json(damaged)

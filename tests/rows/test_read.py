@@ -1,0 +1,78 @@
+"""Records in files: folders of images, arrays, and tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from pacpredict.exceptions import InvalidTable
+from pacpredict.rows.images import ImageSchema
+from pacpredict.rows.read import read_records
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (6, 4, 5, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    home = tmp_path / "pets"
+    for i, pixels in enumerate(PIXELS):
+        own = home / ("cat" if i < 4 else "dog")
+        own.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(own / f"{i}.png")
+    (home / "cat" / "notes.txt").write_text("not an image")
+    return home
+
+
+def test_folders_of_classes(folder):
+    """Each folder is a class; images come in the order of their names, other files do not count."""
+    records = read_records(folder)
+    assert list(records["label"]) == ["cat"] * 4 + ["dog"] * 2
+    assert np.array_equal(ImageSchema.learn(records)[1].pixels, PIXELS)
+
+
+def test_a_folder_of_images(folder):
+    """Without folders of classes there are images and their names only, for queries."""
+    records = read_records(folder / "cat")
+    assert records.keys() == {"image", "file"}
+    assert records["file"] == [f"{i}.png" for i in range(4)]
+    assert np.array_equal(ImageSchema(4, 5).rows(records).pixels, PIXELS[:4])
+
+
+def test_wrong_folders(folder, tmp_path):
+    """An empty folder, and an image that is in no class, are named."""
+    (folder / "emu").mkdir()
+    with pytest.raises(InvalidTable, match="emu has no images"):
+        read_records(folder)
+    (folder / "emu").rmdir()
+    (folder / "loose.png").write_bytes(b"")
+    with pytest.raises(InvalidTable, match=r"loose.png is in no folder of a class"):
+        read_records(folder)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidTable, match="has no images"):
+        read_records(tmp_path / "empty")
+
+
+def test_arrays(tmp_path):
+    """npz files have named arrays, npy files one; nothing is unpickled."""
+    np.savez(tmp_path / "pets.npz", image=PIXELS, label=np.arange(6))
+    assert np.array_equal(read_records(tmp_path / "pets.npz")["label"], np.arange(6))
+    np.save(tmp_path / "pets.npy", PIXELS)
+    assert np.array_equal(ImageSchema(4, 5).rows(read_records(tmp_path / "pets.npy")).pixels, PIXELS)
+    np.save(tmp_path / "code.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(InvalidTable, match="plain arrays"):
+        read_records(tmp_path / "code.npy")
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "pets.npz").read_bytes()[:100])
+    with pytest.raises(InvalidTable, match="plain arrays"):
+        read_records(tmp_path / "cut.npz")
+    with pytest.raises(InvalidTable, match="there is no file"):
+        read_records(tmp_path / "absent.npz")
+
+
+def test_images_in_parquet(folder, tmp_path):
+    """Columns of bytes, and of the structures that public image data sets have, are images."""
+    files = [path.read_bytes() for path in sorted(folder.rglob("*.png"))]
+    cells = [{"bytes": file, "path": "x.png"} for file in files]
+    for name, column in (("bytes", files), ("cells", cells)):
+        pd.DataFrame({"image": column, "label": range(6)}).to_parquet(tmp_path / f"{name}.parquet")
+        records = read_records(tmp_path / f"{name}.parquet")
+        assert np.array_equal(ImageSchema.learn(records)[1].pixels, PIXELS)

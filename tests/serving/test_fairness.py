@@ -1,0 +1,185 @@
+"""Nobody waits for others longer than need be: small requests not for large ones, good ones not for bad ones."""
+
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from artifacts import fit_small
+from live_server import LiveServer, curator_of
+from postgres_server import PostgresServer
+from records import recipe
+
+from pacpredict.deployment import Deployment
+from pacpredict.exceptions import LedgerUnavailable
+
+N_LARGE = 12  # more than there are threads on most machines
+LARGE_ROWS = 40
+
+
+def ask(server, rows, **params):
+    return server.http.post("/invocations", json={"dataframe_records": rows, "params": params})
+
+
+def large(rows, i):
+    """Return rows that nobody else asks for: many, and every other time also many bytes."""
+    note = "x" * 2_000 if i % 2 else "x"
+    return [{**rows[0], "age": float(i), "note": f"{note} {j}"} for j in range(LARGE_ROWS)]
+
+
+def wait_until(is_so):
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@contextmanager
+def stuck(curator, method, is_meant):
+    """Let a method of a curator wait, in calls that are meant, until the end of the `with`; yields those that came."""
+    real, end, calls = getattr(curator, method), threading.Event(), []
+
+    def wait(argument, *others):
+        if is_meant(argument):
+            calls.append(argument)
+            assert end.wait(60)
+        return real(argument, *others)
+
+    setattr(curator, method, wait)
+    try:
+        yield calls
+    finally:
+        end.set()
+
+
+def test_votes_on_large_requests(fitted, rows):
+    """While models vote on any number of large requests, single rows are answered; then the large ones, too."""
+    curator = curator_of(fitted)
+    with LiveServer(curator) as server, ThreadPoolExecutor(N_LARGE) as pool:
+        with stuck(curator, "requests", lambda inquiries: len(inquiries[0].rows) > 1) as voting:
+            replies = [pool.submit(ask, server, large(rows, i)) for i in range(N_LARGE)]
+            wait_until(lambda: voting and server.n_waiting == N_LARGE)
+            for row in rows[:5]:
+                assert ask(server, [row]).status_code == 200
+            assert not any(reply.done() for reply in replies)
+        assert all(len(reply.result().json()["predictions"]) == LARGE_ROWS for reply in replies)
+
+
+def test_turns_of_large_requests(fitted, rows):
+    """A single row waits for at most one large request, however many are ready before it."""
+    curator = curator_of(fitted)
+    with LiveServer(curator) as server, ThreadPoolExecutor(N_LARGE + 2) as pool:
+        sizes = record_sizes(curator)
+        with curator.session._ledger.turn():
+            first = pool.submit(ask, server, large(rows, 0))
+            wait_until(lambda: sizes)  # it waits for the turn
+            replies = [pool.submit(ask, server, large(rows, i)) for i in range(1, N_LARGE)]
+            wait_until(lambda: server.service._pipeline._large.ready.qsize() == N_LARGE - 1)
+            single = pool.submit(ask, server, [rows[1]])
+            wait_until(lambda: server.service._pipeline._small.ready.qsize() == 1)
+        assert all(reply.result().status_code == 200 for reply in (first, single, *replies))
+    assert sizes.index([1]) <= 2
+
+
+def record_sizes(curator):
+    """Let a curator note how many rows the requests of each group have, before it answers them."""
+    real, sizes = curator.serve, []
+
+    def serve(requests):
+        sizes.append([len(request.digests) for request in requests])
+        return real(requests)
+
+    curator.serve = serve
+    return sizes
+
+
+def test_repeated_queries_need_no_turn(fitted, rows):
+    """What was answered before is answered again while somebody else has the turn, and others wait for theirs."""
+    curator = curator_of(fitted)
+    with LiveServer(curator) as server, ThreadPoolExecutor(1) as pool:
+        first = ask(server, rows[:3]).json()
+        with curator.session._ledger.turn():
+            fresh = pool.submit(ask, server, rows[5:6])
+            wait_until(server.service._pipeline._turn.locked)
+            assert ask(server, rows[:3]).json()["predictions"] == first["predictions"]
+            assert not fresh.done()
+        assert fresh.result().status_code == 200
+
+
+class Failing:
+    """Makes a curator fail for every group with a certain request in it, as a database may that cannot store it."""
+
+    def __init__(self, curator):
+        self.calls, self.is_gone = [], False
+        self._serve, self._check = curator.serve, curator.check_ledger
+        curator.serve, curator.check_ledger = self.serve, self.check
+
+    def serve(self, requests):
+        self.calls.append(len(requests))
+        if self.is_gone or any(request.id == "bad" for request in requests):
+            raise LedgerUnavailable("the ledger cannot store this")
+        return self._serve(requests)
+
+    def check(self):
+        if self.is_gone:
+            raise LedgerUnavailable("the ledger is gone")
+        self._check()
+
+
+def ask_together(server, pool, requests):
+    """Send requests that are answered in one group; return their replies."""
+    pipeline = server.service._pipeline
+    with pipeline._turn:
+        replies = [pool.submit(ask, server, rows, **params) for rows, params in requests]
+        wait_until(lambda: pipeline._small.ready.qsize() == len(requests))
+    ask(server, requests[0][0])  # whoever comes next takes the turn for all
+    return [reply.result() for reply in replies]
+
+
+def test_a_request_that_cannot_be_recorded(fitted, rows):
+    """If a commit fails because of one request, that one is refused and all others in its group are answered."""
+    curator = curator_of(fitted)
+    failing = Failing(curator)
+    with LiveServer(curator) as server, ThreadPoolExecutor(10) as pool:
+        requests = [([row], {"id": "bad" if i in (3, 7) else f"{i}"}) for i, row in enumerate(rows[:10])]
+        replies = ask_together(server, pool, requests)
+        assert [reply.status_code for reply in replies] == [503 if i in (3, 7) else 200 for i in range(10)]
+        assert server.n_released == 8
+        assert server.http.get("/v2/health/ready").status_code == 200
+    assert max(failing.calls) >= 10
+
+
+def test_a_ledger_that_is_gone(fitted, rows):
+    """If no commit is possible nobody waits for attempts with each request; when it is, all are answered."""
+    curator = curator_of(fitted)
+    failing = Failing(curator)
+    with LiveServer(curator) as server, ThreadPoolExecutor(10) as pool:
+        failing.is_gone = True
+        requests = [([row], {}) for row in rows[:10]]
+        replies = ask_together(server, pool, requests)
+        assert [reply.json()["code"] for reply in replies] == ["ledger-unavailable"] * 10
+        assert len(failing.calls) <= 3
+        assert server.http.get("/v2/health/ready").status_code == 503
+        failing.is_gone = False
+        assert all(reply.status_code == 200 for reply in ask_together(server, pool, requests))
+
+
+def test_ids_that_a_database_cannot_index(tmp_path, rows):
+    """Whatever id somebody chooses, the requests of others that share a commit with it are answered."""
+    home = fit_small(tmp_path / "mixed.pac", how=recipe(step=2.0**-16)).path
+    database = PostgresServer()
+    try:
+        with (
+            Deployment.open(home, ledger=database.create_database("ids")) as deployment,
+            LiveServer(deployment.curator) as server,
+            ThreadPoolExecutor(10) as pool,
+        ):
+            requests = [([row], {"id": f"{i}"}) for i, row in enumerate(rows[:10])]
+            # Four bytes each, and in an order that no database makes shorter.
+            long = "".join(random.Random(1).choices([chr(code) for code in range(0x1F300, 0x1F600)], k=1_000))
+            requests[4] = ([rows[4]], {"id": long})
+            replies = ask_together(server, pool, requests)
+            assert [reply.status_code for reply in replies] == [200] * 10
+    finally:
+        database.stop()

@@ -1,0 +1,151 @@
+"""The description of the interface is true: routes, statuses, bodies; and what is refused costs nothing."""
+
+import pytest
+from artifacts import fit_noise, fit_small
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis.errors import Unsatisfiable
+from live_server import LiveServer
+from records import recipe
+from who_may import WHO_MAY
+
+from pacpredict.deployment import Deployment
+from pacpredict.ledger.keys import Terms
+from pacpredict.serving.access import Keyed
+from pacpredict.serving.metrics import Counted
+from pacpredict.serving.openapi.operations import ANYBODY, KEYED, OPERATIONS
+from pacpredict.serving.responses import REFUSALS
+
+schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+from schemathesis import checks as to_check  # noqa: E402
+
+CHECKS = [
+    to_check.not_a_server_error,
+    to_check.status_code_conformance,
+    to_check.content_type_conformance,
+    to_check.response_headers_conformance,
+    to_check.response_schema_conformance,
+]
+MODES = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
+# Enough to have come by each kind of value; a run is bounded.
+BRIEFLY = settings(
+    max_examples=12,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class Described:
+    """A server with keys, its description, and what it has been asked to do."""
+
+    def __init__(self, deployment):
+        self.key = {"Authorization": f"Bearer {deployment.keys.make(Terms('tester', 'admin'))}"}
+        options = {"keyring": deployment.keys, "metrics": Counted(), "course": deployment.course}
+        self.server = LiveServer(deployment.curator, access=Keyed(deployment.keys), **options)
+
+    def __enter__(self):
+        self.server.__enter__()
+        self.description = self.server.http.get("/openapi.json", headers=self.key).json()
+        self.schema = schemathesis.openapi.from_dict(self.description)
+        return self
+
+    def __exit__(self, *failure):
+        self.server.__exit__(*failure)
+
+    def state(self):
+        return self.server.n_released, self.server.spent
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory):
+    home = tmp_path_factory.mktemp("described") / "mixed.pac"
+    fit_small(home, how=recipe(step=2.0**-16))
+    with Deployment.open(home) as deployment, Described(deployment) as described:
+        yield described
+
+
+def test_every_route_and_nothing_else(described):
+    """The description has the routes of the app, each with the roles that it asks for."""
+    found = {
+        (method.upper(), path): operation
+        for path, operations in described.description["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert found.keys() == WHO_MAY.keys() == OPERATIONS.keys()
+    for route, operation in found.items():
+        roles = WHO_MAY[route]
+        assert operation.get("security", []) == ([] if None in roles else [{"key": []}])
+        assert ("401" in operation["responses"]) == (None not in roles)
+        if None not in roles:
+            assert operation["description"] == f"Roles: {', '.join(sorted(roles))}."
+        assert {"name": operation["tags"][0]} in described.description["tags"]
+    described.schema.validate()
+
+
+def test_every_refusal_is_described():
+    """Whatever the server refuses with is among what some operation is said to refuse."""
+    refused = {error for each in OPERATIONS.values() for error in each.refuses} | {*ANYBODY, *KEYED}
+    assert {REFUSALS[error].code for error in refused} == {refusal.code for refusal in REFUSALS.values()}
+
+
+def test_requests_of_all_kinds(described):
+    """Whatever is sent: no failure of the server, nothing beside the description, and no charge for what is refused."""
+    statuses = {}
+    for result in described.schema.get_all_operations():
+        operation = result.ok()
+        for mode in MODES:
+            seen = statuses.setdefault((operation.label, mode), set())
+            _send(described, operation, mode, seen)
+    asked = {label: seen for (label, mode), seen in statuses.items() if mode is MODES[1] and "POST" in label}
+    assert all(400 in seen for label, seen in asked.items() if "index" not in label)
+
+
+def _send(described, operation, mode, seen):
+    # Where there is no body there is little to vary.
+    @settings(BRIEFLY, max_examples=12 if operation.body else 3)
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def send(case):
+        before = described.state()
+        response = case.call(base_url=described.server.url, headers=described.key)
+        seen.add(response.status_code)
+        case.validate_response(response, checks=CHECKS)
+        if response.status_code != 200:
+            assert described.state() == before
+
+    try:
+        send()
+    except Unsatisfiable:  # nothing can be wrong with a request that has no parts
+        assert mode is MODES[1]
+        assert "POST" not in operation.label
+
+
+def test_what_fits_is_answered(tmp_path):
+    """A body as the description has it is answered, in each of its forms."""
+    fit_noise(tmp_path / "noise.pac", n_columns=3, step=2.0**-20, steps=10_000)
+    with Deployment.open(tmp_path / "noise.pac") as deployment, Described(deployment) as described:
+        operation = described.schema["/invocations"]["POST"]
+        forms = set()
+
+        @settings(BRIEFLY, max_examples=60)
+        @given(case=operation.as_strategy())
+        def send(case):
+            assume(case.media_type == "application/json")
+            forms.update(case.body.keys() - {"params"})
+            response = case.call(base_url=described.server.url, headers=described.key)
+            assert response.status_code == 200, (case.body, response.text)
+
+        send()
+        assert forms == {"dataframe_records", "dataframe_split", "instances", "inputs"}
+
+
+@pytest.mark.parametrize("key", [None, "pac_0_wrong"])
+def test_without_a_key(described, key):
+    """Every route that the description guards refuses whoever has no valid key; empty pages do not name the model."""
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    for (method, path), roles in WHO_MAY.items():
+        address = path.format(name="mixed", version="1")
+        reply = described.server.http.request(method, address, headers=headers)
+        assert (reply.status_code == 401) == (None not in roles), path
+    assert "mixed" not in described.server.http.get("/").text

@@ -1,0 +1,155 @@
+"""What the page counts, and what it does not tell."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from live_server import LiveServer, curator_of, plain_rows
+from records import mixed_table, quick_fit, recipe
+
+from pacpredict.ledger.spending import Spent
+from pacpredict.mechanism.budget import Budget
+from pacpredict.mechanism.session import Session
+from pacpredict.serving.metrics import Counted, Uncounted
+from pacpredict.serving.page.budget import look_at, share_left
+from pacpredict.serving.page.counting import Counting
+from pacpredict.serving.page.traffic import SPANS, Counts, Traffic, quantile, render_traffic
+
+AGREED, DIFFER = [0] * 8, [0, 1] * 4
+STEP = 2.0**-8
+
+
+def session_with(steps, when_exhausted):
+    return Session(2, Budget(STEP, steps * STEP, when_exhausted=when_exhausted), 8)
+
+
+def test_kinds_of_answers():
+    """Until all is spent, contested and unanimous answers are counted apart."""
+    session = session_with(4, "belief")
+    session.answer_all([AGREED, DIFFER, AGREED, DIFFER, AGREED])
+    answers = Counting(session, Uncounted()).read().answers
+    assert answers == {"contested": 2, "agreed": 3, "belief": 0, "free": 0}
+
+
+def test_silence_after_the_end():
+    """When the belief answers, whatever was asked since is one kind: nobody learns on what models differ."""
+    said = []
+    for votes in (AGREED, DIFFER):
+        session = session_with(2, "belief")
+        counting = Counting(session, Uncounted())
+        session.answer_all([AGREED, DIFFER])
+        assert counting.read().answers == {"contested": 1, "agreed": 1, "belief": 0, "free": 0}
+        session.answer_all([DIFFER, votes, votes])
+        said.append(counting.read().answers)
+    assert said[0] == said[1] == {"contested": 2, "agreed": 1, "belief": 0, "free": 2}
+
+
+def test_silence_of_a_server_that_begins_after_the_end():
+    """A server that is started when all is spent does not tell the kinds of older free answers either."""
+    session = session_with(1, "belief")
+    session.answer_all([AGREED, DIFFER, DIFFER])
+    assert Counting(session, Uncounted()).read().answers == {
+        "contested": 1,
+        "agreed": 0,
+        "belief": 0,
+        "free": 2,
+    }
+
+
+@pytest.mark.parametrize("when", ["belief", "unanimous"])
+def test_privacy_is_silent_too(when):
+    """/privacy does not count contested queries once answers do not tell them."""
+    fitted = quick_fit(how=recipe(n_models=8, step=STEP, total=2 * STEP, when_exhausted=when))
+    with LiveServer(curator_of(fitted)) as server:
+        rows = plain_rows(mixed_table(60, seed=2))
+        assert server.http.get("/privacy").json()["contested"] == 0
+        body = {"instances": rows, "params": {"partial": True}}
+        server.http.post("/invocations", json=body)
+        assert server.spent == 2
+        assert (server.http.get("/privacy").json()["contested"] is None) == (when == "belief")
+
+
+def test_repeats_refusals_and_latency(fitted, rows):
+    """What the ledger does not record is counted by the server: repeated rows, refused requests, times."""
+    with LiveServer(curator_of(fitted), metrics=Counted()) as server:
+        counting = Counting(server.curator.session, server.service.metrics)
+        server.http.get("/privacy")
+        for _ in range(2):
+            server.http.post("/invocations", json={"instances": rows[:3]})
+        server.http.post("/invocations", json={"instances": [[1]]})
+        server.http.get("/page/plan?queries=x")  # refused, but no query
+        counts = counting.read()
+    assert (counts.answers["repeated"], counts.answers["refused"]) == (3, 1)
+    assert counts.answers["contested"] + counts.answers["agreed"] == 3
+    assert counts.latency[-1] == (float("inf"), 3)
+
+
+def test_bars_are_differences():
+    """Each bar is what came between two looks; the last is what has come since the last look."""
+    counts = iter([Counts({"agreed": n}) for n in (5, 7, 12, 20)])
+    traffic = Traffic(lambda: next(counts))
+    for _ in range(3):
+        traffic.look()
+    assert [bar["agreed"] for bar in traffic.bars(SPANS[0])] == [2, 5, 8]
+
+
+def test_a_day_is_remembered():
+    """A day is looked back on in wide bars, and nothing is kept for longer."""
+    done = [0]
+    traffic = Traffic(lambda: Counts({"contested": done[0]}, [(0.01, done[0]), (float("inf"), done[0])]))
+    for _ in range(2 * round(timedelta(days=1) / SPANS[0].width)):
+        traffic.look()
+        done[0] += 1
+    assert [len(traffic.bars(span)) for span in SPANS] == [span.bars + 1 for span in SPANS]
+    assert traffic.bars(SPANS[1])[5]["contested"] == SPANS[1].width / SPANS[0].width
+    assert "the last 24 hours" in "".join(render_traffic(traffic))
+
+
+def test_quantiles_do_not_flatter():
+    """A quantile is never below the true one."""
+    times = np.random.default_rng(0).exponential(0.02, 1000)
+    edges = [0.005, 0.01, 0.05, 0.1, np.inf]
+    counts = np.histogram(times, [0.0, *edges])[0]
+    for share in (0.5, 0.95, 0.99):
+        assert quantile(list(zip(edges, counts, strict=True)), share) >= np.quantile(times, share)
+
+
+class Steady:
+    """The course of a ledger with one charged answer a minute."""
+
+    def __init__(self, start, n):
+        self.all = [Spent((start + timedelta(minutes=i)).isoformat(), i + 1, i + 1) for i in range(n)]
+
+    def points(self, most):
+        return self.all
+
+    def before(self, moment):
+        return next((each for each in reversed(self.all) if datetime.fromisoformat(each.time) < moment), None)
+
+
+def test_rate_and_end():
+    """At one charged answer a minute, a budget of 3,000 that has spent 600 ends in 40 hours."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    now = start + timedelta(minutes=600)
+    standing = look_at(Budget(STEP, 3000 * STEP), 600, Steady(start, 600), now)
+    assert standing.pace.per_minute == pytest.approx(1, rel=0.11)
+    assert abs(standing.pace.ends - (now + timedelta(hours=40))) < timedelta(minutes=10)
+    assert standing.left == 2400
+
+
+def test_a_pause_slows_the_pace():
+    """When nobody asks, the rate falls to nothing and the end moves away."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    course, budget = Steady(start, 600), Budget(STEP, 3000 * STEP)
+    paused = look_at(budget, 600, course, start + timedelta(minutes=1200))
+    assert paused.pace.per_minute == 0
+    assert paused.pace.ends > look_at(
+        budget, 600, course, start + timedelta(minutes=600)
+    ).pace.ends + timedelta(hours=30)
+
+
+def test_what_is_left_rounds_down():
+    """Nobody is promised more than there is."""
+    assert share_left(999_999, 1_000_000) == "99.99 %"
+    assert share_left(1, 1_000_000) == "0.00 %"
+    assert share_left(10, 10) == "100.00 %"

@@ -1,0 +1,180 @@
+"""Images and texts over HTTP: every form of one value is the same query, and what cannot be used costs nothing."""
+
+import base64
+import re
+
+import httpx
+import numpy as np
+import pytest
+from live_server import NAME, LiveServer, curator_of
+from records import recipe
+from tritonclient import http as triton
+from whole_values import SIDE, image_pool, images, letters, png, small_heads, text_pool, texts
+
+from pacpredict.training.fit import fit
+
+PIXELS, TEXTS = images(8, seed=5)[0], texts(8, seed=5)[0]
+
+
+@pytest.fixture(scope="module")
+def image_server():
+    with LiveServer(curator_of(fit(image_pool(), small_heads(), recipe(n_models=8), n_jobs=1))) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def text_server():
+    with LiveServer(
+        curator_of(fit(text_pool(), small_heads(letters), recipe(n_models=8), n_jobs=1))
+    ) as server:
+        yield server
+
+
+def encoded(pixels):
+    return base64.b64encode(png(pixels)).decode()
+
+
+def tensor(shape, datatype, data, name="image"):
+    return [{"name": name, "shape": shape, "datatype": datatype, "data": data}]
+
+
+def labels(reply):
+    assert reply.status_code == 200, reply.text
+    content = reply.json()
+    return content["predictions"] if "predictions" in content else content["outputs"][0]["data"]
+
+
+IMAGE_FORMS = {
+    "numbers, nested": lambda p: {"inputs": tensor([1, SIDE, SIDE, 3], "UINT8", p[None].tolist())},
+    "numbers, flat": lambda p: {"inputs": tensor([1, SIDE, SIDE, 3], "UINT8", p.ravel().tolist())},
+    "floats": lambda p: {"inputs": tensor([1, SIDE, SIDE, 3], "FP32", p.ravel().tolist(), "any name")},
+    "base64": lambda p: {"inputs": tensor([1], "BYTES", [encoded(p)])},
+    "base64, [n, 1]": lambda p: {"inputs": tensor([1, 1], "BYTES", [encoded(p)])},
+}
+IMAGE_BODIES = {
+    "instances": lambda p: {"instances": [encoded(p)]},
+    "instances of lists": lambda p: {"instances": [[encoded(p)]]},
+    "instances of pixels": lambda p: {"instances": p[None].tolist()},
+    "records": lambda p: {"dataframe_records": [{"image": encoded(p)}]},
+    "split": lambda p: {"dataframe_split": {"columns": ["image"], "data": [[encoded(p)]]}},
+    "columns": lambda p: {"inputs": {"image": [encoded(p)]}},
+}
+
+
+def test_every_form_of_an_image_is_the_same_query(image_server):
+    """By whichever protocol and form it comes, it is answered once, and the stored answer is sent again."""
+    first = labels(image_server.infer(IMAGE_FORMS["numbers, nested"](PIXELS[0])["inputs"]))
+    released = image_server.n_released
+    for form in IMAGE_FORMS.values():
+        assert labels(image_server.infer(form(PIXELS[0])["inputs"])) == first
+    for form in IMAGE_BODIES.values():
+        assert labels(image_server.http.post("/invocations", json=form(PIXELS[0]))) == first
+    assert image_server.n_released == released
+
+
+def test_images_by_a_real_client(image_server):
+    """tritonclient sends numbers and files in binary; both are the query that JSON asked."""
+    expected = labels(image_server.infer(tensor([8, SIDE, SIDE, 3], "UINT8", PIXELS.tolist())))
+    released = image_server.n_released
+    client = triton.InferenceServerClient(image_server.url.removeprefix("http://"))
+    (about,) = client.get_model_metadata(NAME)["inputs"]
+    assert (about["name"], about["datatype"], about["shape"]) == ("image", "UINT8", [-1, SIDE, SIDE, 3])
+    numbers = triton.InferInput("image", PIXELS.shape, "UINT8")
+    numbers.set_data_from_numpy(PIXELS)
+    files = triton.InferInput("image", [8], "BYTES")
+    files.set_data_from_numpy(np.array([png(image) for image in PIXELS], dtype=object))
+    for given in (numbers, files):
+        answer = client.infer(NAME, [given]).as_numpy("label")
+        assert [label.decode() for label in answer] == expected
+    client.close()
+    assert image_server.n_released == released
+
+
+GOOD = encoded(PIXELS[1])
+BAD_IMAGES = {
+    "corrupt": (tensor([2], "BYTES", [GOOD, encoded(PIXELS[2])[:60]]), r"row 1 \(from 0\).*damaged"),
+    "no base64": (tensor([2], "BYTES", [GOOD, "not base64!"]), r"row 1 \(from 0\).*base64"),
+    "null": (tensor([2], "BYTES", [GOOD, None]), r"row 1 \(from 0\).*base64"),
+    "wrong size": (
+        tensor([2], "BYTES", [GOOD, encoded(np.zeros((5, 6, 3), np.uint8))]),
+        r"row 1 \(from 0\).*5 x 6 pixels, expected 6 x 6",
+    ),
+    "wrong shape": (tensor([1, 5, 6, 3], "UINT8", [0] * 90), "5 x 6 pixels, expected 6 x 6"),
+    "channels first": (tensor([1, 3, SIDE, SIDE], "UINT8", [0] * 108), "shape"),
+    "five dimensions": (tensor([1, 1, SIDE, SIDE, 3], "UINT8", [0] * 108), "1 to 4 lengths"),
+    "fractions": (tensor([1, SIDE, SIDE, 3], "FP32", [0.5] * 108), "whole numbers"),
+    "a missing pixel": (tensor([1, SIDE, SIDE, 3], "UINT8", [None] + [0] * 107), "whole numbers"),
+    "too few": (tensor([2, SIDE, SIDE, 3], "UINT8", [0] * 108), "needs 216 values"),
+    "ragged": (tensor([1, SIDE, SIDE, 3], "UINT8", [[[0] * 18] * 5]), "nested data"),
+    "two tensors": (tensor([1], "BYTES", [GOOD]) * 2, "expected one input, got 2"),
+    "a table of files": (tensor([1, 2], "BYTES", [GOOD, GOOD]), r"\[n\] or \[n, 1\]"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_IMAGES)
+def test_bad_images_are_refused_and_not_charged(image_server, name):
+    """All rows or none: one that cannot be used refuses the request, with its row, and nothing is released."""
+    inputs, said = BAD_IMAGES[name]
+    before = image_server.n_released
+    reply = image_server.infer(inputs)
+    assert reply.status_code == 400
+    assert re.search(said, reply.json()["error"]), reply.text
+    assert image_server.n_released == before
+
+
+def test_every_form_of_a_text_is_the_same_query(text_server):
+    """BYTES in JSON and binary, MLflow's forms and CSV, with blanks around and other line ends."""
+    text = TEXTS[0]
+    first = labels(text_server.infer(tensor([1], "BYTES", [text], "text")))
+    released = text_server.n_released
+    for form in (
+        {"instances": [f" {text}\n"]},
+        {"instances": [[text]]},
+        {"instances": [{"text": text}]},
+        {"dataframe_records": [{"text": text}]},
+        {"dataframe_split": {"columns": ["text"], "data": [[text]]}},
+        {"inputs": {"text": [text]}},
+    ):
+        assert labels(text_server.http.post("/invocations", json=form)) == first
+    csv = httpx.Request("POST", f"{text_server.url}/invocations", content=f"text\n{text}\n".encode())
+    csv.headers["content-type"] = "text/csv"
+    assert labels(text_server.http.send(csv)) == first
+    client = triton.InferenceServerClient(text_server.url.removeprefix("http://"))
+    given = triton.InferInput("text", [1, 1], "BYTES")
+    given.set_data_from_numpy(np.array([[text.encode()]], dtype=object))
+    assert [label.decode() for label in client.infer(NAME, [given]).as_numpy("label")] == first
+    client.close()
+    assert text_server.n_released == released
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        (tensor([2], "BYTES", ["good", " "], "text"), "row 1 (from 0): the text is empty"),
+        (tensor([1], "BYTES", ["x" * 32_769], "text"), "more than the limit of 32,768"),
+        (tensor([1], "BYTES", [None], "text"), "row 0 (from 0): the text is missing"),
+        (tensor([1], "INT64", [5], "text"), "texts come as BYTES"),
+        (tensor([1, 2], "BYTES", ["a", "b"], "text"), "texts come as BYTES"),
+    ],
+)
+def test_bad_texts_are_refused_and_not_charged(text_server, inputs, said):
+    """An empty text, one beyond the limit, a missing one and numbers: named, and nothing is released."""
+    before = text_server.n_released
+    reply = text_server.infer(inputs)
+    assert reply.status_code == 400
+    assert said in reply.json()["error"]
+    assert text_server.n_released == before
+
+
+def test_bad_features_are_refused_and_not_charged():
+    """An extractor that fails on a client's input refuses that request, and no other that shares its batch."""
+    pool = text_pool()
+    fitted = fit(pool, small_heads(letters), recipe(n_models=4), n_jobs=1)
+    fitted.ensemble.learner = small_heads(lambda text: np.where(text == "bad", np.nan, letters(text)))
+    with LiveServer(curator_of(fitted)) as server:
+        reply = server.infer(tensor([1], "BYTES", ["bad"], "text"))
+        assert reply.status_code == 400
+        assert "not a finite number" in reply.json()["error"]
+        assert server.n_released == 0
+        labels(server.infer(tensor([1], "BYTES", ["good"], "text")))
+        assert server.n_released == 1

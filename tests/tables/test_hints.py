@@ -1,0 +1,112 @@
+"""What is pointed out about columns that name somebody, and records that are nearly the same."""
+
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+
+from pacpredict.tables.identifiers import identifier_hint
+from pacpredict.tables.resemblance import near_duplicates, resemblance_hint
+from pacpredict.tables.schema import Schema
+
+PATIENTS = np.random.default_rng(0).integers(0, 500, 1000)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("patient_id", PATIENTS),
+        ("PatientID", PATIENTS.astype(float)),
+        ("patient id", [None, *PATIENTS.tolist()]),
+        ("email", [f"{i}@example.org" for i in PATIENTS]),
+        ("who", [f"P{i:04d}" for i in PATIENTS]),
+        ("who", [f" {i:x}-9c " for i in PATIENTS + 4096]),
+        ("who", [f"m.{i}@example.org" for i in PATIENTS]),
+        ("row", np.arange(1000)),
+        ("row", np.arange(1000.0) + 7),
+    ],
+)
+def test_identifiers_are_pointed_out(name, values):
+    """A telling name, values like P0012 or whole numbers that never repeat: the hint says what to do."""
+    hint = identifier_hint(name, values)
+    assert hint is not None
+    assert f"'{name}' looks like an identifier" in hint
+    assert f"--person {shlex.quote(name)}" in hint
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("store_id", np.arange(1000) % 12),  # 12 stores are a category
+        ("valid", np.arange(1000) % 2 == 0),
+        ("age", 17 + np.arange(1000) % 70),
+        ("weight", np.random.default_rng(1).normal(size=1000)),
+        ("income", [float(i) + 0.5 for i in range(1000)]),
+        ("lab", [f"<{i / 10}" for i in range(1000)]),
+        ("born", [f"{1900 + i % 100}-{1 + i % 12:02d}-11" for i in range(1000)]),
+        ("seen", [f"2024-05-11T{i % 24:02d}:00Z" for i in range(1000)]),
+        ("note", [f"came {i} times" for i in range(1000)]),
+        ("few", np.arange(50)),
+        ("nothing", [None, None]),
+        ("none", []),
+        ("nested_id", [[1]] * 100),
+    ],
+)
+def test_quantities_categories_dates_and_sentences_are_not(name, values):
+    """Ordinary columns are left alone."""
+    assert identifier_hint(name, values) is None
+
+
+def resemblance(table):
+    schema = Schema.infer(table)
+    return near_duplicates(schema, schema.rows(table))
+
+
+def visits(n=300):
+    rng = np.random.default_rng(0)
+    facts = {"age": rng.integers(20, 90, n), "note": [f"case number {i} of {n} in words" for i in range(n)]}
+    facts |= {name: rng.normal(size=n) for name in "abc"}
+    return pd.DataFrame(facts)
+
+
+def test_records_that_differ_in_one_column_are_found():
+    """Forty records that come again with another value in one column are counted, twice each, and the column named."""
+    table = visits()
+    again = table[:40].assign(b=0.5)
+    assert resemblance(pd.concat([table, again])) == ("b", 80)
+    again = table[:40].assign(note="another one")
+    assert resemblance(pd.concat([table, again])) == ("note", 80)
+    again.loc[0, "age"] += 1  # one that differs in two
+    assert resemblance(pd.concat([table, again])) == ("note", 78)
+    assert resemblance(pd.concat([table, table[:40]])) is None  # identical ones are one unit already
+    assert resemblance(table) is None
+    assert resemblance(pd.concat([table, table[:4].assign(b=0.5)])) is None
+
+
+def test_the_hint_says_what_to_do():
+    """It names the column, counts the records and says how to name persons."""
+    table = pd.concat([visits(), visits()[:40].assign(b=0.5)])
+    schema = Schema.infer(table)
+    hint = resemblance_hint(schema, schema.rows(table))
+    assert hint.startswith(
+        "80 records differ from another one in 'b' alone; if these are records of one person"
+    )
+    assert "--person COLUMN" in hint
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
+def test_well_known_tables_are_left_alone(load):
+    """Iris has records that agree in three of four columns, as many as chance makes; nobody is warned."""
+    table = load(as_frame=True).data
+    assert resemblance(table) is None
+    assert not any(identifier_hint(name, table[name].to_numpy()) for name in table)
+
+
+def test_tables_of_few_values_are_left_alone():
+    """Where records are alike by chance that is no sign of persons; neither is one column, or a picture."""
+    rng = np.random.default_rng(0)
+    assert resemblance(rng.integers(0, 4, (2000, 6)).astype(float)) is None
+    assert resemblance(np.arange(50.0)[:, None]) is None
+    assert resemblance(np.tile(np.arange(40.0), (30, 10))[:, :300] + np.eye(30, 300)) is None

@@ -1,0 +1,212 @@
+"""What is said about a table before anything is trained."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hospital import OPTIONS, TARGET, hospital
+
+from pacpredict.exceptions import InvalidInput, InvalidTable
+from pacpredict.tables.association import cells_of_numbers, share_explained
+from pacpredict.tables.options import TableOptions, read_options
+from pacpredict.tables.survey import survey
+from pacpredict.training.pool import Pool
+
+STAYS = hospital()
+
+
+def look(table, target="y", **options):
+    found = survey(table, TableOptions(target, **options))
+    return {one.name: one for one in found.columns}
+
+
+def with_target(**columns):
+    n = len(next(iter(columns.values())))
+    return pd.DataFrame({**columns, "y": ["a", "b"] * (n // 2) + ["a"] * (n % 2)})
+
+
+def test_a_messy_table():
+    """Ids, dates, limits of detection, constants and other outcomes are each pointed out, and nothing else is."""
+    found = look(STAYS, TARGET)
+    said = {name: one.warnings for name, one in found.items() if one.warnings}
+    assert set(said) == {"record_id", "patient_id", "crp", "site", "died", "length_of_stay"}
+    assert "looks like an identifier (500 different values" in said["patient_id"][0]
+    assert "--person patient_id" in said["patient_id"][0]
+    assert said["crp"] == ("has numbers beside 'n/a', '<0.5': --types crp=number --missing 'n/a'",) or said[
+        "crp"
+    ] == ("has numbers beside '<0.5', 'n/a': --types crp=number --missing 'n/a'",)
+    assert said["site"] == ("has one value only: --drop site",)
+    assert said["died"][0].startswith("sounds like an outcome ('died')")
+    problems = {name: one.problem for name, one in found.items() if one.problem}
+    assert set(problems) == {"admitted", "born"}
+    assert "--types admitted=date" in problems["admitted"]
+    assert "--types born=date:%d.%m.%Y" in problems["born"]
+    assert (found["creatinine"].missing, found[TARGET].distinct) == (STAYS["creatinine"].isna().sum(), 3)
+
+
+def test_what_was_decided_is_not_doubted_again():
+    """With types declared and columns dropped, only the patient is left to be asked about, and a fit can begin."""
+    options = TableOptions.from_json(OPTIONS)
+    table = STAYS.replace("n/a", None)
+    found = survey(table, options)
+    assert [one.name for one in found.columns if one.warnings] == ["patient_id"]
+    assert not found.problems
+    kinds = {one.name: one.type for one in found.columns}
+    assert [kinds[name] for name in ("admitted", "crp", "ward", "site", TARGET)] == [
+        *("date", "number", "category", "dropped", "target"),
+    ]
+    pool = Pool.of_frame(table, options)
+    assert {column.name: column.kind for column in pool.schema.columns} == {
+        name: kind for name, kind in kinds.items() if kind not in {"dropped", "target"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([20240131, 20231224, 19990101], "look like dates: --types x=date:%Y%m%d"),
+        (["1", "2", "none", "3"], "has numbers beside 'none': --types x=number --missing 'none'"),
+        (["1", "2", "3", ">= 7", "4"], "beside '>= 7': --types x=number$"),
+        ([1.0, None, None, None], "missing in 75.0 %"),
+        (["k", "k", "k"], "one value only: --drop x"),
+    ],
+    ids=str,
+)
+def test_doubts(values, words):
+    """Each doubt is said with the option that settles it."""
+    assert any(re.search(words, warning) for warning in look(with_target(x=values * 6))["x"].warnings)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 2, 3, 4],
+        [0.5, 1.25, 8.0, 2.0],
+        ["a", "b", "c", "a"],
+        [True, False, True, False],
+        ["1", "x", "y", "z"],
+    ],
+    ids=str,
+)
+def test_ordinary_columns_are_left_alone(values):
+    """Numbers, categories and booleans give no reason to doubt."""
+    rng = np.random.default_rng(0)
+    assert look(with_target(x=rng.permutation(values * 10)))["x"].warnings == ()
+
+
+def test_a_column_that_follows_from_the_target():
+    """A column that tells most of the target is asked about, by any name; one of random numbers is not."""
+    rng = np.random.default_rng(1)
+    y = rng.choice(["a", "b", "c"], 400)
+    table = pd.DataFrame(
+        {"copy": pd.Series(y).map({"a": 1.5, "b": 2.5, "c": 3.5}), "noise": rng.normal(size=400)}
+    )
+    table["names"] = [f"n{i}" for i in range(400)]  # a name each says nothing about others
+    found = look(table.assign(y=y))
+    assert re.match(r"says (99|100)\.\d % of the target by itself", found["copy"].warnings[0])
+    assert not found["noise"].warnings
+    assert not any("by itself" in warning for warning in found["names"].warnings)
+
+
+def test_the_share_that_is_explained():
+    """A copy explains all, a coin nothing, and a column that is right nine times in ten what theory says."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 20_000)
+    assert share_explained(labels, labels) == pytest.approx(1.0, abs=1e-3)
+    assert share_explained(rng.integers(0, 50, 20_000), labels) < 0.002
+    noisy = np.where(rng.random(20_000) < 0.1, 1 - labels, labels)
+    expected = 1 - (0.1 * np.log2(1 / 0.1) + 0.9 * np.log2(1 / 0.9))
+    assert share_explained(noisy, labels) == pytest.approx(expected, abs=0.02)
+    assert share_explained(cells_of_numbers(labels + rng.normal(0, 0.01, 20_000)), labels) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem", "warning"),
+    [
+        (np.random.default_rng(0).normal(size=200), "looks continuous .200 different numbers", None),
+        (np.arange(200) % 40, None, "has 40 different numbers: is it a quantity"),
+        (["a"] * 195 + ["b"] * 5, None, "fewer than 10 records .'b'"),
+        (["a"] * 200, "1 class", None),
+        (["a", None] * 100, "missing values", None),
+        (np.arange(200.0) % 30, None, "has 30 different numbers"),
+    ],
+    ids=["continuous", "counts", "rare", "one", "missing", "whole"],
+)
+def test_targets(labels, problem, warning):
+    """A target that cannot be classes is a problem, one that may not be meant as such a warning."""
+    table = pd.DataFrame({"x": np.arange(200.0) / 7, "y": labels})
+    found = look(table)["y"]
+    assert (found.problem is None) == (problem is None)
+    assert re.search(problem or "^$", found.problem or "")
+    assert re.search(warning or "^$", " ".join(found.warnings))
+    if problem:
+        with pytest.raises(InvalidTable, match=problem):
+            Pool.of_frame(table, "y")
+
+
+def test_weights_and_values_that_cannot_be():
+    """A column of weights is named as such; nested values are a problem, not a crash."""
+    table = with_target(x=[[1], [2]] * 10, w=np.ones(20))
+    found = look(table, weights="w")
+    assert found["w"].type == "weights"
+    assert "values of type list" in found["x"].problem
+
+
+def test_options_from_a_file(tmp_path):
+    """A TOML file says what options say."""
+    path = tmp_path / "stays.toml"
+    path.write_text(
+        'target = "outcome"\nweights = "w"\ndrop = ["id"]\nmissing = ["?"]\nunknown = "missing"\n\n'
+        '[types]\ncrp = "number"\nborn = "date:%d.%m.%Y"\n'
+    )
+    options = TableOptions.from_json(read_options(path))
+    assert options == TableOptions(
+        "outcome",
+        weights="w",
+        drop=("id",),
+        types={"crp": "number", "born": "date:%d.%m.%Y"},
+        missing=("?",),
+        unknown="missing",
+    )
+    assert TableOptions.from_json(options.to_json()) == options
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({}, "say which column is to be predicted: --target COLUMN"),
+        (
+            {"target": "y", "tartget": "z"},
+            "a table has no 'tartget'; what can be said is target, input, weights",
+        ),
+        ({"target": "y", "drop": "x"}, "drop must be a list of texts, got 'x'"),
+        ({"target": "y", "types": ["x"]}, "types must be a table of columns"),
+        ({"target": 3}, "target must be a text, got 3"),
+        ({"target": "y", "types": {"x": "int"}}, "the type of column 'x' must be one of"),
+        ({"target": "y", "drop": ["y"]}, "column 'y' is said to be two things at once"),
+        ({"target": "y", "drop": ["x"], "types": {"x": "number"}}, "'x' is not learned from"),
+    ],
+    ids=str,
+)
+def test_options_that_are_refused(said, words):
+    """What a file says wrongly is named."""
+    with pytest.raises(InvalidInput, match=words):
+        TableOptions.from_json(said)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"target": "z"}, "no column 'z' to predict; the columns are 'x', 'y'"),
+        ({"drop": ("z",)}, "no column 'z' to drop"),
+        ({"weights": "z"}, "no column 'z' of weights"),
+        ({"types": {"z": "number"}}, "no column 'z' to declare"),
+    ],
+    ids=str,
+)
+def test_columns_that_are_not_there(options, words):
+    """Every option that names a column needs one of that name."""
+    table = with_target(x=list(range(20)))
+    with pytest.raises(InvalidTable, match=words):
+        Pool.of_frame(table, TableOptions(**{"target": "y", **options}))

@@ -1,0 +1,140 @@
+"""The demo does what it prints, as a user and as continuous integration start it, and leaves nothing behind."""
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from terminal import refused
+
+from pacpredict import Deployment, success_bound
+from pacpredict.demo import patients
+from pacpredict.demo.server import free_port
+
+PROGRAM = (sys.executable, "-m", "pacpredict")
+QUICK = ("--models", "16")
+
+
+def environment(folder):
+    return {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TMPDIR": str(folder)}
+
+
+def test_once_prints_the_guarantee(tmp_path):
+    """Every later patient is asked over HTTP, and the ledger that is kept says what was printed."""
+    done = subprocess.run(
+        [*PROGRAM, "demo", "--once", "--json", *QUICK, "--out", "clinic.pac"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    with Deployment.open(tmp_path / "clinic.pac") as deployment:
+        kept = deployment.privacy()
+        assert deployment.verify().releases == kept["queries"]
+    assert {name: said[name] for name in kept} == kept
+    assert said["queries"] == said["asked"] == 569 - patients.N_POOL
+    assert 0 < said["contested"] < said["asked"]
+    assert said["bounds"]["membership"]["success"] == success_bound(said["total_nats"]) < 0.511
+    assert 0.85 < said["right"] / said["asked"] <= 1
+    assert [path.name for path in tmp_path.iterdir()] == ["clinic.pac"]
+
+
+class Demo:
+    """`pacpredict demo` in a process group of its own, as under a terminal."""
+
+    def __init__(self, folder):
+        self.process = subprocess.Popen(
+            [*PROGRAM, "demo", *QUICK, "--port", "0"],
+            env=environment(folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        )
+        self.invitation = {}
+        for line in self.process.stdout:
+            if not line.strip():
+                break
+            what, _, how = line.strip().partition("  ")
+            self.invitation[what] = how.strip()
+
+    def end(self, how, *, to_all):
+        (os.killpg if to_all else os.kill)(self.process.pid, how)
+        rest = self.process.stdout.read()
+        self.process.stdout.close()
+        return self.process.wait(60), rest
+
+
+@pytest.fixture
+def demo(tmp_path):
+    demo = Demo(tmp_path)
+    yield demo
+    if demo.process.poll() is None:
+        os.killpg(demo.process.pid, signal.SIGKILL)
+        demo.end(signal.SIGKILL, to_all=False)
+
+
+def shell(command):
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=30)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("how", "to_all"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_what_is_printed_works_and_ends(demo, tmp_path, how, to_all):
+    """The commands answer as printed, a client asks beside them, and the end takes server, client and files along."""
+    assert shell(demo.invitation["Ask"])["predictions"][0] in ("malignant", "benign")
+    first = shell(demo.invitation["Look at"])["queries"]
+    deadline = time.monotonic() + 30
+    while shell(demo.invitation["Look at"])["queries"] == first:
+        assert time.monotonic() < deadline, "nobody asks"
+        time.sleep(0.1)
+    code, rest = demo.end(how, to_all=to_all)
+    assert code == 0
+    assert "records told rightly, on average" in rest
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        urllib.request.urlopen(demo.invitation["Open"], timeout=5)
+
+
+def test_questions_vary():
+    """First each patient, then second measurements and repetitions; all within what a measurement can be."""
+    _, later = patients.load()
+    asked = patients.questions(later)
+    first = [next(asked) for _ in later]
+    more = [next(asked) for _ in range(500)]
+    assert first == later
+    rows = [tuple(patient.row.values()) for patient in (*first, *more)]
+    assert 50 < len(rows) - len(set(rows)) < 200  # a fifth is asked again
+    assert min(map(min, rows)) >= 0
+
+
+def test_pool_and_later_patients_are_different():
+    """Nobody who was trained on is asked about."""
+    pool, later = patients.load()
+    assert (len(pool), len(pool) + len(later)) == (400, 569)
+    assert not {str(patient.row) for patient in pool} & {str(patient.row) for patient in later}
+
+
+def test_json_needs_an_end(capsys):
+    """Without --once there would be no moment to print it."""
+    assert "--once" in refused(capsys, "demo", "--json")
+
+
+def test_a_taken_port_is_no_obstacle():
+    """Whoever has something at port 8000 gets another one."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert free_port(taken.getsockname()[1]) == 0

@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 # For tests of pages, on machines that have no browser: a package of npm that ships Chromium.
 CHROMIUM := @sparticuz/chromium@147.0.0
+# For tests with a proxy and of alerts. CI installs them; elsewhere these tests say what is missing and are skipped.
+PROGRAMS := haproxy nginx-light prometheus
 
-.PHONY: help env demo docs test lint types fast validity bench format clean
+.PHONY: help env programs demo docs test lint types fast validity bench format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -25,6 +27,13 @@ $(STAMP): pyproject.toml constraints.txt tests/serving/kserve.txt
 	$(BIN)/pacpredict compile
 	@touch $(STAMP)
 
+programs:
+ifdef CI
+	@{ command -v haproxy && command -v nginx && command -v promtool; } > /dev/null \
+	  || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $(PROGRAMS) > /dev/null; } \
+	  || echo "cannot install $(PROGRAMS): tests that need them will be skipped"
+endif
+
 demo: env ## the server at work, with its page and a client; Ctrl-C ends it
 	$(BIN)/pacpredict demo
 
@@ -32,7 +41,7 @@ docs: env ## build the documentation as a site, with every link checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html; to search, serve it: $(BIN)/python -m http.server --directory site"
 
-test: lint types fast validity ## everything that CI runs
+test: programs lint types fast validity ## everything that CI runs
 
 lint: env ## style
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -62,11 +62,19 @@ class PostgresServer:
         self._wait_until_ready()
 
     def kill(self):
-        """Kill it without a warning, as a power cut would, and wait until its children are gone too."""
+        """Kill it and its children without a warning, as a power cut would, and wait until all are gone.
+
+        A child that outlives its server, say because it waits for a slow disk, would go on writing into data that is
+        being copied or exchanged.
+        """
         self._process.kill()
         self._process.wait()
-        deadline = time.monotonic() + 30
-        while list(self._home.glob(".s.PGSQL.5432")) and self._has_children() and time.monotonic() < deadline:
+        deadline = time.monotonic() + 60
+        while children := self._children():
+            assert time.monotonic() < deadline, f"still there after a minute: {children}"
+            for child in children:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
             time.sleep(0.01)
 
     def copy(self, name):
@@ -122,15 +130,14 @@ class PostgresServer:
             connection.execute(f'CREATE DATABASE "{name}"')
         return self.url(name)
 
-    def _has_children(self):
-        """Say whether a process of a killed server is still at work."""
+    def _children(self):
+        """Return the processes of a killed server that are still at work."""
+        found = []
         for status in Path("/proc").glob("[0-9]*"):
-            try:
+            with suppress(OSError):  # it has ended, or is somebody else's
                 if (status / "cwd").readlink().is_relative_to(self._home):
-                    return True
-            except OSError:
-                continue
-        return False
+                    found.append(int(status.name))
+        return found
 
     def _wait_until_ready(self):
         deadline = time.monotonic() + 60

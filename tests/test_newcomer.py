@@ -143,7 +143,7 @@ def test_4_fit_promises_what_was_asked_for(folder):
         "fit", "visits.csv", "--config", "visits.toml", "--out", "visits.pac", *QUICK, *wishes
     )
     assert "was this person trained on? 50.0000 % 55.0000 %" in words(done.stdout)
-    assert re.search(r"protected are\s+\d+ persons, of 1 to \d records", done.stdout)
+    assert re.search(r"protected are\s+\d+ persons, with up to \d records each", done.stdout)
     assert re.search(r"models disagree on \d+\.\d ?% of queries", words(done.stdout))
     assert "looks like an identifier" not in done.stderr
     assert "exists already" in folder.refuses(

@@ -12,6 +12,7 @@ from pacpredict.artifact.workshop import Workshop
 from pacpredict.core.belief import Belief
 from pacpredict.core.decode import Decoder
 from pacpredict.curator import Answers, Curator, report_privacy
+from pacpredict.exceptions import LedgerConflict
 from pacpredict.learners.learner import Learner
 from pacpredict.ledger.backup import back_up
 from pacpredict.ledger.closing import Closing
@@ -224,6 +225,16 @@ class Deployment(Closing):
         prior = Belief.uniform(recipe.n_models)
         self.keys.check_use()
         return verify(self._ledger.ledger, n_classes, recipe.budget, prior, membership)
+
+    def releases_at(self, chain: bytes) -> int:
+        """Return after how many releases the chain was this one; refuses a chain that the history does not contain."""
+        found = self._ledger.ledger.sequence_of(chain)
+        if found is None:
+            raise LedgerConflict(
+                f"the ledger at {self.location} has no release with the chain {chain.hex()}: it was turned back since "
+                "that was written down, or it is the chain of another deployment"
+            )
+        return found
 
     def export(self, path: Path) -> int:
         """Write what was answered to a CSV or Parquet file; returns the number of releases."""

@@ -102,6 +102,12 @@ def test_delta_reaches_the_plan():
     assert small == vars(plan(queries=9, epsilon=0.1, delta=0))
 
 
+def test_what_delta_alone_allows_is_not_hidden():
+    """Where even an epsilon of 0 allows more than the budget, the row of DP says so."""
+    printed = " ".join(run("bounds", "--budget-nats", "0").stdout.split())
+    assert "(0, 1e-05)-DP 50.0005 %" in printed
+
+
 def test_bounds_as_json():
     """The JSON is what the library says about budget and prior."""
     got = run_json("bounds", "--budget-nats", "0.25", "--prior", "0.5")

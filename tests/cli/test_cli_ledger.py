@@ -46,6 +46,22 @@ def test_the_history_for_auditors(home, tmp_path, capsys):
     assert pd.read_parquet(tmp_path / "out.parquet")["label"].tolist() == summary["labels"]
 
 
+def test_a_chain_that_was_written_down(home, tmp_path, capsys):
+    """What a report has on paper is found in the history later; what is not in it is refused."""
+    nothing = answered(capsys, "ledger", "verify", home)["chain"]
+    predict(capsys, home)
+    written = answered(capsys, "report", home, "--out", tmp_path / "report.html")["chain"]
+    assert f"--contains {written}" in (tmp_path / "report.html").read_text()
+    predict(capsys, home, "more.csv")
+    assert answered(capsys, "ledger", "verify", home, "--contains", written)["contains_after"] == 20
+    assert answered(capsys, "ledger", "verify", home, "--contains", nothing)["contains_after"] == 0
+    printed = " ".join(told(capsys, "ledger", "verify", home, "--contains", written.upper()).split())
+    assert "that was written down is that after 20 releases" in printed
+    assert "64 digits" in refused(capsys, "ledger", "verify", home, "--contains", written[:-2])
+    other = f"{int(written, 16) ^ 1:064x}"
+    assert "has no release with the chain" in refused(capsys, "ledger", "verify", home, "--contains", other)
+
+
 def test_a_lost_ledger_is_brought_back(home, tmp_path, capsys):
     """A backup with every answer is continued; answers are the same, and free."""
     first = predict(capsys, home)
@@ -57,7 +73,9 @@ def test_a_lost_ledger_is_brought_back(home, tmp_path, capsys):
     (home / "ledger.sqlite").unlink()
     for command in ("show", "predict"):
         arguments = [home] if command == "show" else [home, tmp_path / "queries.csv"]
-        assert "there is no ledger" in refused(capsys, command, *arguments)
+        words = refused(capsys, command, *arguments)
+        assert "there is no ledger" in words
+        assert "pacpredict ledger restore" in words
     assert told(capsys, "ledger", "restore", home, kept) == "the ledger is back, with 20 releases\n"
     again = predict(capsys, home)
     assert (again["labels"], again["charge_nats"]) == (first["labels"], 0.0)

@@ -90,7 +90,7 @@ def test_show_tells_what_answers_told(clinic, folder, capsys):
     code, output, _ = run(capsys, "show", clinic)
     assert code == 0
     for text in (
-        *("40 persons, of 1 to ", "was this person trained on?", "trained on any of 5 random persons?"),
+        *("40 persons, with up to ", "was this person trained on?", "trained on any of 5 random persons?"),
         *("Exposure", "0.49 to 0.51", f"largest {exposure['largest']:.6f}", "not prevented"),
     ):
         assert text in output

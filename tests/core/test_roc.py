@@ -151,6 +151,13 @@ def test_the_region_of_dp_is_enclosed(epsilon, fpr, delta):
         assert exact <= bound <= exact + 2 * math.ulp(float(exact))
 
 
+@pytest.mark.parametrize("epsilon", [999.0, 1001.0, 1e7, 1e300])
+def test_an_epsilon_that_limits_nothing(epsilon):
+    """However large it is, only a test without any false alarm is limited, by delta."""
+    assert tpr_for_epsilon(epsilon, 5e-324) == tpr_for_epsilon(epsilon, 0.001) == 1.0
+    assert 1e-5 <= tpr_for_epsilon(epsilon, 0.0, 1e-5) < 1.0000000001e-5
+
+
 @settings(deadline=None)
 @given(epsilon=st.floats(0.01, 5), delta=st.sampled_from([0, 1e-5]))
 def test_dp_at_its_best_threshold_has_the_success_of_dp(epsilon, delta):

@@ -4,6 +4,7 @@ import json
 import logging
 import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
 from small_deployment import DEPLOYMENT, KEY, ask, check_history, found_home, home_at, make_session, serve_at
@@ -421,6 +422,39 @@ def test_a_copy_by_hard_link_is_refused(home, tmp_path):
     with pytest.raises(LedgerConflict, match="may be a copy of it"):
         serve_at(home_at(tmp_path / "copy.pac"), 2)
     serve_at(home, 2)
+    # Nor does the owner's word help while both names are there, wherever the original has gone meanwhile.
+    with pytest.raises(LedgerConflict, match="by a hard link"):
+        home_at(tmp_path / "copy.pac").moved(None, None, None)
+    home.ledger.parent.rename(tmp_path / "renamed.pac")
+    with pytest.raises(LedgerConflict, match="by a hard link"):
+        home_at(tmp_path / "copy.pac").moved(None, None, None)
+    shutil.rmtree(tmp_path / "renamed.pac")
+    home_at(tmp_path / "copy.pac").moved(None, None, None)
+    serve_at(home_at(tmp_path / "copy.pac"), 3)
+
+
+TRIGGERS = {
+    "record": "CREATE TRIGGER lose BEFORE INSERT ON records BEGIN SELECT raise(ignore); END",
+    "state": "CREATE TRIGGER lose BEFORE UPDATE ON state BEGIN SELECT raise(ignore); END",
+    "last": "CREATE TRIGGER lose AFTER INSERT ON records BEGIN DELETE FROM records WHERE sequence = NEW.sequence; END",
+    "change": "CREATE TRIGGER lose AFTER INSERT ON records BEGIN UPDATE records SET chain = x'00'; END",
+}
+
+
+@pytest.mark.parametrize("what", TRIGGERS)
+def test_a_database_that_does_not_keep_what_it_gets(home, what):
+    """If a trigger loses what is written, no answer leaves, and the history is where it was."""
+    with home.open() as ledger:
+        session = make_session(ledger)
+        session.serve([ask(1)])
+        with closing(sqlite3.connect(home.ledger)) as database:
+            database.execute(TRIGGERS[what])
+        with pytest.raises(LedgerError, match="does not keep"):
+            session.serve([ask(2)])
+        with closing(sqlite3.connect(home.ledger)) as database:
+            database.execute("DROP TRIGGER lose")
+        ((release,),) = session.serve([ask(2)])
+        assert release.sequence == 2
 
 
 # --- what an outsider found --------------------------------------------------------------------------------
@@ -597,3 +631,21 @@ def test_a_lost_anchor_is_replaced_on_the_owners_word(home, tmp_path):
     home.open(anchor=second).close()
     with pytest.raises(LedgerConflict, match="has its anchor at"):
         home.open(anchor=first)
+
+
+def test_an_anchor_is_not_given_up(home, tmp_path):
+    """Whoever says a number may replace an anchor, not drop it; and one that can be read must not know more."""
+    anchor, new = tmp_path / "anchor", str(tmp_path / "new")
+    serve_at(home, 1, anchor=str(anchor))
+    shutil.copytree(home.ledger.parent, tmp_path / "old")
+    serve_at(home, 2, anchor=str(anchor))
+    with pytest.raises(LedgerConflict, match="has an anchor"):
+        home.moved(None, None, 0)
+    for file in (tmp_path / "old").iterdir():  # all of it goes back, into the same files
+        (home.ledger.parent / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(LedgerConflict, match="older copy"):
+        home.moved(None, new, 1)
+    anchor.unlink()  # now nobody knows better
+    home.moved(None, new, 1)
+    with pytest.raises(LedgerConflict, match="has an anchor"):
+        home.open()

@@ -157,10 +157,10 @@ def test_charging_and_exhaustion(charging, when_exhausted, spent, contested, exp
 @pytest.mark.parametrize(
     ("spent", "contested", "needed", "left", "advice"),
     [
-        (2, [1, 1, 1], 0.75, 0.5, "The first 2 of 3 rows fit"),
+        (2, [1, 1, 1], 0.75, 0.5, "needs 0.75 nats and 0.5 .* The first 2 of 3 rows fit"),
         (4, [1], 0.25, 0.0, "halted"),
         (4, [0], 0.25, 0.0, "halted"),  # as if it were contested
-        (3, [1, 0], 0.25, 0.25, "The first 1 of 2 rows fit"),
+        (3, [1, 0], 0.25, 0.25, "spent before its last row.* The first 1 of 2 rows fit"),
     ],
 )
 def test_refusal_says_what_was_needed_and_left(spent, contested, needed, left, advice):

@@ -1,6 +1,6 @@
 """`ledger ...`: the history of a deployment, for its owner and for auditors."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +31,26 @@ def _home(arguments: Namespace) -> "Home":
     return home_of(Artifact.open(arguments.artifact))
 
 
+def _chain(text: str) -> bytes:
+    try:
+        chain = bytes.fromhex(text)
+    except ValueError:
+        chain = b""
+    if len(chain) != 32:
+        raise ArgumentTypeError(
+            f"{text!r:.80} is no chain: it has 64 digits from 0 to f, as `report` prints them"
+        )
+    return chain
+
+
 def _add_verify_arguments(parser: ArgumentParser) -> None:
     add_artifact(parser)
+    parser.add_argument(
+        "--contains",
+        type=_chain,
+        metavar="CHAIN",
+        help="a chain that was written down earlier, as from a report: the history must go through it",
+    )
     add_ledger(parser)
     add_json(parser)
 
@@ -40,15 +58,18 @@ def _add_verify_arguments(parser: ArgumentParser) -> None:
 def _run_verify(arguments: Namespace) -> None:
     with open_deployment(arguments) as deployment:
         found = deployment.verify()
+        earlier = None if arguments.contains is None else deployment.releases_at(arguments.contains)
     if arguments.json:
-        print_json(found._asdict())
+        print_json({**found._asdict(), "contains_after": earlier})
         return
     rows = [
         ("releases, numbered and chained without a gap", f"{found.releases:,}"),
         ("of which contested, replayed to the same belief", f"{found.contested:,}"),
         ("spent, as all records say", f"{found.spent_nats:.6g} of {found.total_nats:.6g} nats"),
-        ("chain", found.chain[:16]),
+        ("chain", found.chain),
     ]
+    if earlier is not None:
+        rows.append(("the chain that was written down is that after", f"{earlier:,} releases"))
     print_table("The ledger says what happened", (), rows)
 
 

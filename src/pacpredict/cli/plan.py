@@ -144,11 +144,15 @@ def _rows_of_bounds(arguments: Namespace) -> list[tuple[str, float]]:
 
 def _print_comparison(budget: float, prior: float, epsilon: float, delta: float, fpr: float) -> None:
     """Set the budget beside DP of the same average success, where averages look and where auditors do."""
-    success = percent_at_most(success_bound(budget, prior))
+    success = success_bound(budget, prior)
+    guess = max(prior, 1 - prior)
+    under_dp = max(
+        success, guess + (1 - guess) * delta
+    )  # what delta alone allows may be more than the budget does
     dp = f"({at_most(epsilon)}, {delta:g})-DP"
     rows = [
-        ("this budget", success, percent_at_most(tpr_bound(budget, fpr, prior))),
-        (dp, success, percent_at_most(tpr_for_epsilon(epsilon, fpr, delta))),
+        ("this budget", percent_at_most(success), percent_at_most(tpr_bound(budget, fpr, prior))),
+        (dp, percent_at_most(under_dp), percent_at_most(tpr_for_epsilon(epsilon, fpr, delta))),
     ]
     columns = "", "average success", f"found at {percent(fpr)} false alarms"
     print()

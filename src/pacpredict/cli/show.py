@@ -93,12 +93,15 @@ def _print_about(about: dict[str, Any]) -> None:
 
 def _units(about: dict[str, Any]) -> str:
     """Say what the figures are about: persons, contents or rows."""
+    most, alone = about["largest_unit"], about["largest_unit"] == 1
     kinds = {
-        "person": "persons, of 1 to {largest_unit:,} records",
-        "record": "different records, of 1 to {largest_unit:,} identical rows",
+        "person": "persons, with one record each" if alone else f"persons, with up to {most:,} records each",
+        "record": "records, all different"
+        if alone
+        else f"different records, of up to {most:,} identical rows",
         "row": "rows, each by itself",
     }
-    return f"{about['units']:,} {kinds[about['unit']].format(**about)}"
+    return f"{about['units']:,} {kinds[about['unit']]}"
 
 
 def _print_privacy(privacy: dict[str, Any], unit: str) -> None:

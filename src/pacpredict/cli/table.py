@@ -54,7 +54,8 @@ def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) ->
     if left < 0:
         return []
     widths = least[:]
-    for i in range(len(widths)):  # what is left over goes to the words first
+    # What is left over goes to the words first; in a list of facts to the facts, since a broken number reads badly.
+    for i in range(len(widths)) if columns else reversed(range(len(widths))):
         widths[i] += min(left, whole[i] - least[i])
         left -= widths[i] - least[i]
     return widths

@@ -26,6 +26,9 @@ DEFAULT_FPR = 0.001  # where auditors look
 _SPARE = 40
 # A computed J of at least (1 + this) B is truly at least B: by far more than ten units of the last digit.
 _COVER = Decimal("1.000000000000000000000000000001")
+# From here on e^epsilon is above 1 / f for every float f above 0, so that only f = 0 is limited, by delta; much larger
+# powers of e are no decimal numbers any more.
+_NO_LIMIT = Decimal(1000)
 
 
 def tpr_bound(budget_nats: float, fpr: float = DEFAULT_FPR, prior: float = 0.5) -> float:
@@ -81,6 +84,7 @@ def tpr_for_epsilon(epsilon: float, fpr: float = DEFAULT_FPR, delta: float = DEF
     e, f, d = Decimal(check_epsilon(epsilon)), Decimal(check_rate(fpr, "fpr")), Decimal(check_delta(delta))
     if e == Decimal("inf"):
         return 1.0
+    e = min(e, _NO_LIMIT)
     with localcontext(Context(prec=_SPARE)):
         by_yes = e.exp() * f + d
         by_no = 1 - (-e).exp() + (-e).exp() * (d + f)  # in this order: 1 - f would lose a tiny f

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,15 +135,17 @@ class Home:
             ledger = opened.enter_context(self._connect(url, nowhere, None))
             seen = self._believed(near, sequence)
             _check_word(ledger, sequence)
+            if url is None:
+                _check_alone(self.ledger)
             if seen is not None:
                 _check_left(seen, self.ledger)
                 if near.read() is None:
                     check_old_sighting(ledger, seen, may_be_elsewhere=True)
                 else:
                     check_sighting(ledger, seen, may_be_elsewhere=True)
-            # Whoever says how many releases were shown may also replace an anchor that is lost.
-            anchored = seen if seen is None or sequence is None else seen._replace(anchor=None)
-            far = self._anchor(ledger, anchored, anchor, opened)
+            if seen is not None and sequence is not None:
+                seen = self._replace_anchor(ledger, seen, anchor)
+            far = self._anchor(ledger, seen, anchor, opened)
             near.replace(_sighting(ledger)._replace(anchor=None if far is None else far.location))
             self.old_witness.unlink(missing_ok=True)
             return ledger.seen
@@ -157,6 +159,7 @@ class Home:
                 if seen.anchor is not None and anchor is None:
                     raise _needs_anchor(seen.anchor)
             self._check_lost(seen)
+            _check_alone(self.ledger)
             link = Link(sequence or 0, b"") if seen is None or not seen.place else seen.link
             link = link._replace(sequence=max(link.sequence, seen.sequence if seen else 0, sequence or 0))
             ledger = opened.enter_context(restore(backup, self.ledger, self.key, self.deployment, link))
@@ -221,6 +224,18 @@ class Home:
             )
         _note_farther(far, ledger, _sighting(ledger))
         return far
+
+    def _replace_anchor(self, ledger: SqlLedger, seen: Sighting, where: str | None) -> Sighting:
+        """Let an owner who has said how many releases were shown take another anchor; returns what was seen without it.
+
+        One that is still there must not have seen more than the ledger has. None may be given up for nothing.
+        """
+        if seen.anchor is None or where is None:
+            return seen
+        with suppress(LedgerUnavailable), closing(open_anchor(seen.anchor, self.key, ledger.id)) as used:
+            if (farther := used.read()) is not None:
+                check_sighting(ledger, farther, may_be_elsewhere=True)
+        return seen._replace(anchor=None)
 
     def _own(self) -> SqliteLedger:
         return SqliteLedger(self.ledger, key=self.key, deployment=self.deployment, create=False)
@@ -295,14 +310,23 @@ def _check_word(ledger: SqlLedger, sequence: int | None) -> None:
 def _check_left(seen: Sighting, here: Path) -> None:
     """Refuse to leave a place where the same ledger can still be used."""
     old = Path(seen.location)
-    if seen.kind != "sqlite" or not old.is_file() or (here.exists() and old.samefile(here)):
+    if seen.kind != "sqlite" or not old.is_file() or old.parent.samefile(here.parent):
         return
-    if old.absolute() == here.absolute() or _ledger_id(old) not in (seen.ledger, _UNREADABLE):
+    if _ledger_id(old) not in (seen.ledger, _UNREADABLE):
         return
     raise LedgerConflict(
         f"the ledger that this one is a copy of is still at {old}. Two copies would spend the budget twice: serve "
         "that one, or remove it first"
     )
+
+
+def _check_alone(ledger: Path) -> None:
+    """Refuse a file that has another name in another directory: SQLite would keep another log beside that one."""
+    if ledger.exists() and ledger.stat().st_nlink > 1:
+        raise LedgerConflict(
+            f"the ledger at {ledger} is the same file as another one, by a hard link. Whoever uses that one has a "
+            "history of their own: remove it, or copy the directory without links"
+        )
 
 
 def _ledger_id(path: Path) -> str | None:

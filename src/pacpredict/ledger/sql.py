@@ -66,6 +66,13 @@ _WHOLE = (
 )
 
 
+# What a turn has written: the chain of the state, that of a record, and how many records come after another.
+_WRITTEN = (
+    "SELECT chain, (SELECT records.chain FROM records WHERE sequence = ?), "
+    "(SELECT count(*) FROM records WHERE sequence > ?) FROM state"
+)
+
+
 class Link(NamedTuple):
     """A point of a history: whoever knows its chain value knows everything up to it."""
 
@@ -192,6 +199,7 @@ class SqlLedger(Closing):
             writer.run_many(_INSERT, rows)
             count_use(entries, writer.run)
         self.write_head(writer, head)
+        self._check_written(writer, head, len(rows))
         self._at("after-insert")
         self._at("before-commit")
         try:
@@ -202,6 +210,12 @@ class SqlLedger(Closing):
         self._at("after-commit")
         self._kept = head.chain, state
         self._remember(Link(head.sequence, head.chain))
+
+    def _check_written(self, writer: Connection, head: Head, n_rows: int) -> None:
+        """Refuse to go on if the database did not keep what it was given, as with a trigger that somebody put there."""
+        ((state, chain, n),) = writer.run(_WRITTEN, (head.sequence, head.sequence - n_rows))
+        if bytes(state) != head.chain or n != n_rows or (n_rows and bytes(chain or b"") != head.chain):
+            raise self._damaged("it does not keep what is written to it. Nothing was released")
 
     def write_head(self, writer: Connection, head: Head) -> None:
         """Replace the state, under its MAC, in a turn."""
@@ -265,6 +279,13 @@ class SqlLedger(Closing):
         ((first,),) = self._connections.read(_FIRST)
         # Before the first record: a ledger may begin at a snapshot of any number.
         return first_link(self.key, self.id, self.deployment) if first in (None, sequence + 1) else None
+
+    def sequence_of(self, chain: bytes) -> int | None:
+        """Return after how many releases the chain had this value, if it ever had."""
+        rows = self._connections.read("SELECT sequence FROM records WHERE chain = ?", (chain,))
+        if rows:
+            return int(rows[0][0])
+        return 0 if chain == first_link(self.key, self.id, self.deployment) else None
 
     def old_chain_at(self, sequence: int) -> bytes | None:
         """Return the chain value that a record had in the first version of ledgers."""

@@ -154,7 +154,8 @@ class SqliteConnection:
         except FileNotFoundError as problem:
             raise LedgerUnavailable(
                 f"there is no ledger at {self._path}. If it was moved or its disk is not mounted, bring it back; "
-                "without it nobody knows what was released, so nothing more can be"
+                "from a backup with all releases `pacpredict ledger restore` makes it anew. Without it nobody knows "
+                "what was released, so nothing more can be"
             ) from problem
         except OSError as problem:
             raise LedgerUnavailable(

@@ -132,14 +132,19 @@ class Budget:
     def _refuse(self, wanted: int, spent: int, fitting: int, n_rows: int) -> None:
         left = max(self.total_steps - spent, 0)
         needed_nats, left_nats = self.nats(wanted), left * self.step
+        why = (
+            f"it needs {needed_nats:g} nats and {left_nats:g} of {self.total:g} are left"
+            if wanted > left
+            else f"the {left_nats:g} nats that are left are spent before its last row, and nothing is answered then, "
+            "not even what costs nothing"
+        )
         advice = (
             f" The first {fitting:,} of {n_rows:,} rows fit: ask for no more than these." if fitting else ""
         )
         if not left:
             advice += " The deployment has halted: a new training set needs a new deployment."
         raise BudgetExhausted(
-            f"the privacy budget does not allow this release: it needs {needed_nats:g} nats and {left_nats:g} of "
-            f"{self.total:g} are left. Nothing was drawn or charged.{advice}",
+            f"the privacy budget does not allow this release: {why}. Nothing was drawn or charged.{advice}",
             needed_nats=needed_nats,
             left_nats=left_nats,
         )

@@ -232,7 +232,8 @@ def _checks(report: Facts) -> list[Child]:
         ),
         commands(
             f"sha256sum {name}/manifest.json   # the identity",
-            f"pacpredict ledger verify {name}   # replays all records, prints the chain",
+            f"pacpredict ledger verify {name} \\   # replays all records, which must go through this chain",
+            f"  --contains {report.chain}",
             f"pacpredict verify {name}          # trains some models again, compares bytes",
         ),
     ]

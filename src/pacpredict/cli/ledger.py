@@ -66,11 +66,11 @@ def _run_verify(arguments: Namespace) -> None:
         ("releases, numbered and chained without a gap", f"{found.releases:,}"),
         ("of which contested, replayed to the same belief", f"{found.contested:,}"),
         ("spent, as all records say", f"{found.spent_nats:.6g} of {found.total_nats:.6g} nats"),
-        ("chain", found.chain),
     ]
     if earlier is not None:
         rows.append(("the chain that was written down is that after", f"{earlier:,} releases"))
     print_table("The ledger says what happened", (), rows)
+    print(f"\nchain {found.chain}")
 
 
 def _add_export_arguments(parser: ArgumentParser) -> None:

@@ -19,7 +19,7 @@ from uvicorn.supervisors import Multiprocess
 
 from pacpredict.curator import Curator
 from pacpredict.deployment import Deployment
-from pacpredict.exceptions import InvalidInput, PacPredictError
+from pacpredict.exceptions import InvalidInput, LedgerDamaged, PacPredictError
 from pacpredict.mechanism.question import Request
 from pacpredict.mechanism.session import Session
 from pacpredict.serving.access import Access, Anybody, Keyed
@@ -87,6 +87,12 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
         return Anybody()
     if keys:
         return Keyed(deployment.keys)
+    if deployment.was_keyed:
+        raise LedgerDamaged(
+            f"clients of this deployment had keys, and the ledger at {deployment.location} has none any more: somebody "
+            "has deleted them, or put back a backup that is older. Without keys everybody could ask. Bring them back, "
+            f"make others (`pacpredict keys make {settings.artifact} NAME`), or say --open if everybody shall ask"
+        )
     if settings.is_reachable:
         raise InvalidInput(
             f"without keys, whoever reaches {settings.host} could spend the budget. Make one (`pacpredict keys make "

@@ -6,6 +6,9 @@ STAMP := $(VENV)/.up-to-date
 # For tests of pages, on machines that have no browser: a package of npm that ships Chromium.
 CHROMIUM := @sparticuz/chromium@147.0.0
 
+# For tests of deploy/, on machines that have them not: packages of Debian, unpacked and not installed.
+PROGRAMS := prometheus prometheus-alertmanager nginx haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1
+
 .PHONY: help env demo docs test lint types fast validity bench format clean
 
 help: ## list the targets
@@ -22,6 +25,10 @@ $(STAMP): pyproject.toml constraints.txt tests/serving/kserve.txt
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do command -v $$name > /dev/null && exit 0; done; \
 	  npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/browser $(CHROMIUM) \
 	  || echo "There is no browser and no npm to get one: tests of pages will be skipped (apt install chromium)"
+	@( for name in promtool amtool nginx haproxy; do PATH="$$PATH:/usr/sbin" command -v $$name > /dev/null || exit 1; done ) \
+	  || ( mkdir -p $(VENV)/programs && cd $(VENV)/programs && apt-get download --quiet=2 $(PROGRAMS) 2> /dev/null \
+	    && for each in *.deb; do dpkg-deb --extract $$each . && rm $$each; done ) \
+	  || echo "There is no apt-get that knows $(PROGRAMS): tests of deploy/ will be skipped"
 	$(BIN)/pacpredict compile
 	@touch $(STAMP)
 

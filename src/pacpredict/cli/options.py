@@ -103,7 +103,9 @@ def open_deployment(arguments: Namespace, *, to_look: bool = True) -> "Deploymen
     """Open the artifact with the ledger and the anchor that were given; to look at it, or to begin to use them."""
     from pacpredict.deployment import Deployment  # noqa: PLC0415  # takes time to import
 
-    return Deployment.open(arguments.artifact, ledger=arguments.ledger, anchor=arguments.anchor, to_look=to_look)
+    return Deployment.open(
+        arguments.artifact, ledger=arguments.ledger, anchor=arguments.anchor, to_look=to_look
+    )
 
 
 def add_anchor(parser: ArgumentParser) -> None:

@@ -146,8 +146,7 @@ class Key(NamedTuple):
         if self.terms.queries is not None:
             left.append(Quota(max(0, self.terms.queries - self.n_answered), "queries"))
         if self.terms.nats is not None:
-            steps = math.floor(Fraction(self.terms.nats) / Fraction(step))
-            left.append(Quota(max(0, steps - self.n_steps), "nats"))
+            left.append(Quota(max(0, _steps(self.terms.nats, step) - self.n_steps), "nats"))
         rate = None
         if self.terms.rate is not None:
             full = min(1.0, (time.time() - self.drained) / _MINUTE)
@@ -226,6 +225,12 @@ def _genuine(signing: bytes, row: Row) -> Key:
             f"the key {name!r} was changed by somebody who had no right to; revoke it and make another"
         )
     return key
+
+
+@lru_cache(maxsize=1024)
+def _steps(nats: float, step: float) -> int:
+    """Return how many whole steps a share has, exactly."""
+    return math.floor(Fraction(nats) / Fraction(step))
 
 
 def _to_row(signing: bytes, key: Key) -> Row:

@@ -54,13 +54,14 @@ def _operation(route: _Route) -> Markup:
         title,
         tag("p", operation.get("description", "Needs no key.")),
         _parameters(operation.get("parameters", [])),
-        [_body(kind, content["schema"]) for kind, content in body.items()],
+        [_body(kind, content) for kind, content in body.items()],
         tag("h3", "Responses"),
         figures(
             ["status", "meaning", "content"],
             [_response(*each) for each in operation["responses"].items()],
             n_words=3,
         ),
+        [_example(content) for content in operation["responses"]["200"].get("content", {}).values()],
     )
 
 
@@ -74,8 +75,15 @@ def _parameters(parameters: list[Json]) -> Child:
     return join(tag("h3", "Parameters"), facts(rows))
 
 
-def _body(kind: str, schema: Json) -> Markup:
-    return join(tag("h3", "Body: ", tag("code", kind)), _json(schema))
+def _body(kind: str, content: Json) -> Markup:
+    return join(tag("h3", "Body: ", tag("code", kind)), _json(content["schema"]), _example(content))
+
+
+def _example(content: Json) -> Child:
+    if "example" not in content:
+        return None
+    example = content["example"]
+    return join(tag("h3", "Example"), commands(example) if isinstance(example, str) else _json(example))
 
 
 def _response(status: str, response: Json) -> list[Child]:

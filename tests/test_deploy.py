@@ -194,7 +194,7 @@ def test_systemd_walk(tmp_path, capsys, monkeypatch):
             config.write_text(config.read_text().replace("/var/lib/pacpredict", str(tmp_path / "state")))
             assert main(words[3:]) == 0, (line, capsys.readouterr().err)
             done.append(" ".join(words[3:5]))
-    assert [each.split(" /")[0] for each in done] == ["sed", "ledger moved", "keys make", "serve --config"]
+    assert [each.split(" /")[0] for each in done] == ["ledger moved", "sed", "keys make", "serve --config"]
     assert "there are 1 that are valid" in " ".join(capsys.readouterr().out.split())
 
 

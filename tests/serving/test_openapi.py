@@ -1,6 +1,7 @@
 """The description of the interface is true: routes, statuses, bodies; and what is refused costs nothing."""
 
 import base64
+import html
 import json
 import re
 
@@ -22,6 +23,7 @@ from pacpredict.serving.labels import Labels
 from pacpredict.serving.metrics import Counted
 from pacpredict.serving.openapi.examples import examples_of_queries
 from pacpredict.serving.openapi.operations import ANYBODY, KEYED, OPERATIONS
+from pacpredict.serving.openapi.render import _json
 from pacpredict.serving.responses import REFUSALS
 from pacpredict.tables.classes import Classes
 from pacpredict.training.pool import Pool
@@ -212,6 +214,22 @@ def shape_of(value):
     return float if type(value) is int else type(value)
 
 
+def test_json_is_shown_as_it_is(described):
+    """The page shows the same JSON, with lists of plain values in one line."""
+    shown = described.server.http.get("/page/interface", headers=described.key).text
+    blocks = [
+        html.unescape(block) for block in re.findall(r"<pre><code>(.*?)</code></pre>", shown, re.DOTALL)
+    ]
+    found = [json.loads(block) for block in blocks if block.startswith("{")]
+    for *_, kind, content in contents_of(described.description):
+        if kind == "application/json" and "example" in content:
+            assert content["example"] in found
+    assert any('"shape": [1],' in block for block in blocks)
+    odd = {"a": ["[\n", " ]", "x [ y ]"], "b": [[1, 2], []], "c": []}
+    (block,) = re.findall(r"<pre><code>(.*?)</code></pre>", _json(odd), re.DOTALL)
+    assert json.loads(html.unescape(block)) == odd
+
+
 def test_examples_name_nobody(described):
     """A category that only occurred in records, or a label, is not among the examples; those declared may be."""
     shown = json.dumps([content.get("example") for *_, content in contents_of(described.description)])
@@ -219,10 +237,11 @@ def test_examples_name_nobody(described):
     assert '"job": null' in shown
     assert "<label>" in shown
     assert not re.search("clerk|nurse|smith", shown)
-    pool = Pool.of(pd.DataFrame({"job": ["clerk", "nurse"] * 10}), ["a", "b"] * 10)  # never missing
+    table = pd.DataFrame({"job": ["clerk", "nurse"] * 10, "age": range(20)})  # never missing
+    pool = Pool.of(table, ["a", "b", "b", "a"] * 5)
     examples = examples_of_queries("m", pool.schema, Labels(pool.classes), 0.5)
-    assert examples["Scoring"] == {"dataframe_records": [{"job": "<category>"}]}
-    assert examples["text/csv"] == "job\n<category>\n"
+    assert examples["Scoring"] == {"dataframe_records": [{"job": "<category>", "age": 1.5}]}
+    assert examples["text/csv"] == "job,age\n<category>,1.5\n"
 
 
 def test_an_example_of_an_image():

@@ -1,5 +1,6 @@
 """The description as HTML, for people: no library, no request to anywhere."""
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from pacpredict.pages.markup import Child, Markup, join, tag
 from pacpredict.serving.openapi.schemas import Json
 
 _METHODS = ("get", "post")
+_PLAIN_LIST = re.compile(r"\[\n([^][{}]*)\n *\]")
 
 
 class _Route(NamedTuple):
@@ -94,5 +96,11 @@ def _folded(title: Child, *content: Child) -> Markup:
     return tag("details", tag("summary", title), tag("div", *content))
 
 
-def _json(schema: Json) -> Markup:
-    return commands(orjson.dumps(schema, option=orjson.OPT_INDENT_2).decode())
+def _json(value: Json) -> Markup:
+    """Show JSON with indents, but lists of plain values in one line."""
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    return commands(_PLAIN_LIST.sub(_in_one_line, text))
+
+
+def _in_one_line(found: re.Match[str]) -> str:
+    return f"[{' '.join(line.strip() for line in found[1].splitlines())}]"

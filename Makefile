@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 # For tests of pages, on machines that have no browser: a package of npm that ships Chromium.
 CHROMIUM := @sparticuz/chromium@147.0.0
-# For tests with a proxy and of alerts. CI installs them; elsewhere these tests say what is missing and are skipped.
-PROGRAMS := haproxy nginx-light prometheus
+# For tests of deploy/, on machines that have them not: packages of Debian, unpacked and not installed.
+PROGRAMS := prometheus prometheus-alertmanager nginx haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1
 
-.PHONY: help env programs demo docs test lint types fast validity bench format clean
+.PHONY: help env demo docs test lint types fast validity bench format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -24,15 +24,13 @@ $(STAMP): pyproject.toml constraints.txt tests/serving/kserve.txt
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do command -v $$name > /dev/null && exit 0; done; \
 	  npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/browser $(CHROMIUM) \
 	  || echo "There is no browser and no npm to get one: tests of pages will be skipped (apt install chromium)"
+	@( for name in promtool amtool nginx haproxy; do PATH="$$PATH:/usr/sbin" command -v $$name > /dev/null || exit 1; done ) \
+	  || ( mkdir -p $(VENV)/programs && cd $(VENV)/programs && { test ! -w /var/lib/apt/lists || apt-get update --quiet=2; } \
+	    && apt-get download --quiet=2 $(PROGRAMS) 2> /dev/null \
+	    && for each in *.deb; do dpkg-deb --extract $$each . && rm $$each; done ) \
+	  || echo "There is no apt-get that knows $(PROGRAMS): tests of deploy/ will be skipped"
 	$(BIN)/pacpredict compile
 	@touch $(STAMP)
-
-programs:
-ifdef CI
-	@{ command -v haproxy && command -v nginx && command -v promtool; } > /dev/null \
-	  || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $(PROGRAMS) > /dev/null; } \
-	  || echo "cannot install $(PROGRAMS): tests that need them will be skipped"
-endif
 
 demo: env ## the server at work, with its page and a client; Ctrl-C ends it
 	$(BIN)/pacpredict demo
@@ -41,7 +39,7 @@ docs: env ## build the documentation as a site, with every link checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html; to search, serve it: $(BIN)/python -m http.server --directory site"
 
-test: programs lint types fast validity ## everything that CI runs
+test: lint types fast validity ## everything that CI runs
 
 lint: env ## style
 	$(BIN)/ruff check .

@@ -15,8 +15,9 @@ import pytest
 from terminal import refused
 
 from pacpredict import Deployment, success_bound
-from pacpredict.demo import patients
+from pacpredict.demo import patients, server
 from pacpredict.demo.server import free_port
+from pacpredict.exceptions import DemoFailed
 
 PROGRAM = (sys.executable, "-m", "pacpredict")
 QUICK = ("--models", "16")
@@ -125,6 +126,57 @@ def test_pool_and_later_patients_are_different():
     pool, later = patients.load()
     assert (len(pool), len(pool) + len(later)) == (400, 569)
     assert not {str(patient.row) for patient in pool} & {str(patient.row) for patient in later}
+
+
+WORKING = "import time; [sum(range(10**5)) for _ in iter(lambda: time.monotonic() < {0}, False)]; "
+LISTENING = (
+    "import http.server, sys; server = http.server.HTTPServer(('127.0.0.1', 0), type('H', "
+    "(http.server.SimpleHTTPRequestHandler,), {'do_GET': lambda self: self.send_response(200) or self.end_headers()}));"
+    " print('serving at http://127.0.0.1:%d' % server.server_port, flush=True); server.serve_forever()"
+)
+
+
+@pytest.fixture
+def wait_for(tmp_path, monkeypatch):
+    """Wait for a program as the demo waits for its server, with shorter patience."""
+    monkeypatch.setattr(server, "_SECONDS_WITHOUT_WORK", 2.0)
+    log = tmp_path / "log"
+
+    def wait(program, most=60.0):
+        monkeypatch.setattr(server, "_SECONDS_TO_START", most)
+        with (
+            log.open("wb") as said,
+            subprocess.Popen([sys.executable, "-c", program], stdout=said) as process,
+        ):
+            try:
+                return server._wait_until_live(process, log)
+            finally:
+                process.kill()
+
+    return wait
+
+
+def test_a_server_that_works_is_waited_for(wait_for):
+    """However long it takes to begin: patience ends with the work, not with the clock."""
+    end = time.monotonic() + 6
+    assert wait_for(WORKING.format(end) + LISTENING).startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    ("program", "most"),
+    [
+        ("import time; time.sleep(600)", 60),
+        (WORKING.format("time.monotonic() + 1"), 3),
+        ("raise SystemExit(3)", 60),
+    ],
+    ids=["idle", "endless", "dead"],
+)
+def test_a_server_that_does_not_come_is_not_waited_for(wait_for, program, most):
+    """Not one that does nothing, nor one that has ended, nor any for ever."""
+    began = time.monotonic()
+    with pytest.raises(DemoFailed, match="did not start"):
+        wait_for(program, most)
+    assert time.monotonic() - began < 45
 
 
 def test_json_needs_an_end(capsys):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from artifacts import fit_small
+from programs import needs, program
 from prometheus_client.parser import text_string_to_metric_families
 from records import labels_of, mixed_table, small_learner
 
@@ -23,7 +25,6 @@ BIN = Path(sys.executable).parent
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 DASHBOARD = json.loads((DEPLOY / "grafana" / "dashboard.json").read_text())
 RULES = yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"][0]["rules"]
-PROMTOOL = shutil.which("promtool")
 
 
 def run(*command, **options):
@@ -82,12 +83,23 @@ def test_every_figure_is_looked_at(series):
     assert series.keys() - parts == used
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (apt install prometheus)")
+@needs("promtool", "prometheus")
 def test_alerts_go_off_when_they_should():
     """Prometheus itself takes the rules and the configuration, and each alert goes off in its case and not before."""
-    assert f"{len(RULES)} rules found" in run(PROMTOOL, "check", "rules", "alerts.yml", cwd=DEPLOY)
-    run(PROMTOOL, "test", "rules", "alerts_test.yml", cwd=DEPLOY)
-    run(PROMTOOL, "check", "config", "--syntax-only", "prometheus.yml", cwd=DEPLOY)
+    promtool = program("promtool")
+    assert f"{len(RULES)} rules found" in run(promtool, "check", "rules", "alerts.yml", cwd=DEPLOY)
+    run(promtool, "test", "rules", "alerts_test.yml", cwd=DEPLOY)
+    run(promtool, "check", "config", "--syntax-only", "prometheus.yml", cwd=DEPLOY)
+
+
+@needs("amtool", "prometheus-alertmanager")
+def test_alerts_reach_somebody():
+    """Alertmanager takes its settings, and Prometheus sends to where compose has it."""
+    assert "1 receivers" in run(program("amtool"), "check-config", "alertmanager.yml", cwd=DEPLOY)
+    sent = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["alerting"]["alertmanagers"][0]
+    (target,) = sent["static_configs"][0]["targets"]
+    host, _, port = target.partition(":")
+    assert COMPOSE["services"][host]["ports"] == [f"127.0.0.1:{port}:{port}"]
 
 
 def test_every_alert_has_a_case():
@@ -158,6 +170,32 @@ def test_settings_are_taken(tmp_path, capsys, monkeypatch):
     assert scraped["static_configs"][0]["targets"] == ["server:8000"]
     assert "server" in str(found)
     assert scraped["authorization"]["credentials_file"] == "/run/secrets/metrics_key"
+
+
+def test_systemd_walk(tmp_path, capsys, monkeypatch):
+    """The commands of the walk, in their order, lead to a server that may start, from an artifact of another disk."""
+    page = (ROOT / "docs" / "operate.md").read_text()
+    walk = page.partition("## By systemd")[2].partition("\n## ")[0]
+    table = mixed_table()
+    fit_small(tmp_path / "made" / "census.pac", Pool.of(table, labels_of(table)), small_learner("logistic"))
+    shutil.copytree(tmp_path / "made" / "census.pac", tmp_path / "state" / "census.pac")  # as mv does there
+    shutil.rmtree(tmp_path / "made" / "census.pac")
+    (tmp_path / "serve.toml").write_text((DEPLOY / "serve.toml").read_text())
+    done = []
+    for line in re.findall(r"^    (sudo .*)$", walk, re.MULTILINE):
+        here = line.replace("/var/lib/pacpredict", str(tmp_path / "state"))
+        words = shlex.split(here.replace("/etc/pacpredict", str(tmp_path)))[1:]
+        if words[0] == "sed":
+            run(*words)
+            done.append("sed")
+        elif words[:2] == ["-u", "pacpredict"]:
+            assert words[2] == "/usr/local/lib/pacpredict/bin/pacpredict"
+            config = tmp_path / "serve.toml"
+            config.write_text(config.read_text().replace("/var/lib/pacpredict", str(tmp_path / "state")))
+            assert main(words[3:]) == 0, (line, capsys.readouterr().err)
+            done.append(" ".join(words[3:5]))
+    assert [each.split(" /")[0] for each in done] == ["ledger moved", "sed", "keys make", "serve --config"]
+    assert "there are 1 that are valid" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

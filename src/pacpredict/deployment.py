@@ -166,7 +166,12 @@ class Deployment(Closing):
     @cached_property
     def keys(self) -> Keyring:
         """The keys by which clients of a server are known."""
-        return Keyring(self._ledger.ledger, self.artifact.recipe.budget.step)
+        return Keyring(self._ledger.ledger, self.artifact.recipe.budget.step, self._ledger.note_keys)
+
+    @property
+    def was_keyed(self) -> bool:
+        """Whether clients ever had keys. If there are none now, somebody has deleted them."""
+        return self._ledger.was_keyed
 
     def ask(self, table: Any, *, request_id: str | None = None, client: str | None = None) -> Answers:
         """Answer all rows of a table, or none; see Curator.ask."""

@@ -1,6 +1,7 @@
 """Keys of clients: known by nobody but their owners, ended at once, and counted exactly."""
 
 import hmac
+import math
 import os
 import signal
 from datetime import UTC, datetime, timedelta
@@ -234,7 +235,7 @@ def test_rate(ledger, keyring, monkeypatch):
     assert len(session.serve([ask(*range(1, 7), client="lab")])[0]) == 6
     (refused,) = session.serve([ask(7, client="lab")])
     assert isinstance(refused, RateReached)
-    assert refused.seconds == 10
+    assert refused.seconds == 11  # ten would do, if no arithmetic were rounded
     assert len(session.serve([ask(1, 2, client="lab")])[0]) == 2  # repeats
     now += 10.5
     assert len(session.serve([ask(7, client="lab")])[0]) == 1
@@ -244,6 +245,44 @@ def test_rate(ledger, keyring, monkeypatch):
     now += 10_000.0
     assert len(session.serve([ask(*range(8, 14), client="lab")])[0]) == 6
     assert isinstance(session.serve([ask(14, client="lab")])[0], RateReached)
+
+
+@pytest.mark.parametrize(
+    ("rate", "emptied", "n", "partial"),
+    [(6, 6, 4, False), (7, 5, 7, False), (600, 599, 50, False), (6, 6, 4, True)],
+)
+def test_the_time_that_a_rate_says_is_true(ledger, keyring, monkeypatch, rate, emptied, n, partial):
+    """Who waits as long as is said gets all rows of the request, and who comes two seconds earlier does not."""
+    now = 1_700_000_000.0
+    monkeypatch.setattr("time.time", lambda: now)
+    keyring.make(Terms("lab", rate=rate))
+    session = make_session(ledger)
+    session.serve([ask(*range(emptied), client="lab")])
+    request = ask(*range(1000, 1000 + n), client="lab", partial=partial)
+    (refused,) = session.serve([request])
+    assert type(refused) is RateReached
+    assert refused.seconds == math.floor((1 if partial else n - (rate - emptied)) * 60 / rate) + 1
+    now += refused.seconds - 2
+    if refused.seconds > 2:
+        assert type(session.serve([request])[0]) is RateReached
+    now += 2
+    assert len(session.serve([request])[0]) == (1 if partial else n)
+
+
+def test_what_waiting_does_not_change(ledger, keyring):
+    """Nobody is told to come again who would be refused then: by a quota, or by more rows than fit into a minute."""
+    keyring.make(Terms("lab", rate=5, queries=9))
+    session = make_session(ledger)
+    session.serve([ask(*range(4), client="lab")])
+    for n in (6, 8):  # more than the quota leaves, and than a minute has
+        (refused,) = session.serve([ask(*range(100, 100 + n), client="lab")])
+        assert type(refused) is QuotaReached
+        assert "1 of these" in str(refused)
+    keyring.make(Terms("fast", rate=5))
+    (refused,) = session.serve([ask(*range(100, 106), client="fast")])
+    assert type(refused) is QuotaReached
+    assert "in a minute" in str(refused)
+    assert type(session.serve([ask(*range(100, 104), client="lab")])[0]) is RateReached
 
 
 def test_revoked_in_the_middle(ledger, keyring):

@@ -1,5 +1,6 @@
 """The file that remembers: what it keeps, what damages it, and that an answer it cannot note does not leave."""
 
+import hmac
 import json
 import os
 import threading
@@ -42,6 +43,31 @@ def test_it_remembers_the_farthest(noted, path):
     assert noted.advance(seen_at(9, b"\2")) == seen_at(9)
     assert noted.read() == seen_at(9)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_it_remembers_that_there_were_keys(noted, path):
+    """Whoever has seen keys notes it, also where others have come farther, and nobody takes it back."""
+    noted.advance(seen_at(9))
+    kept = seen_at(9)._replace(keyed=True)
+    assert noted.advance(seen_at(7)._replace(keyed=True)) == kept
+    assert noted.advance(seen_at(9)) == kept
+    assert noted.advance(seen_at(10)) == seen_at(10)._replace(keyed=True)
+    assert FileWitness(path, KEY).read().keyed
+
+
+def test_keys_of_another_ledger_are_not_noted(noted):
+    """What is said about another ledger changes nothing."""
+    noted.advance(seen_at(1)._replace(ledger="another", keyed=True))
+    assert noted.read() == SEEN
+
+
+def test_a_line_of_an_earlier_version(noted, path):
+    """Lines that do not know of keys are read as they are."""
+    values = seen_at(3)._asdict()
+    del values["keyed"]
+    mac = hmac.new(KEY, json.dumps(values, sort_keys=True).encode(), "sha256").hexdigest()
+    path.write_bytes(json.dumps({**values, "mac": mac}, sort_keys=True).encode().ljust(4095) + b"\n")
+    assert noted.read() == seen_at(3)
 
 
 def test_there_is_none(path):

@@ -1,16 +1,22 @@
 """Keys over HTTP: who has none reaches nothing, who has one does what its role allows, and no more than it may."""
 
+import sqlite3
+from contextlib import closing
+
 import httpx
 import pytest
 from live_server import LiveServer, ServerProcess, tensors
+from postgres_server import PostgresServer
 
 from pacpredict.cli import main
-from pacpredict.deployment import Deployment
+from pacpredict.deployment import Deployment, home_of
+from pacpredict.ledger.keyring import Keyring
 from pacpredict.ledger.keys import Terms
 from pacpredict.serving.access import Keyed
 from pacpredict.serving.metrics import Counted
 from pacpredict.serving.routes import ways
 
+STEP = 2.0**-16
 ROLES = ("query", "read", "admin")
 
 
@@ -169,6 +175,22 @@ def test_rate_says_when(deployment, rows):
         reply = infer(server, rows[3:4], token)
         assert (reply.status_code, reply.json()["code"]) == (429, "rate-reached")
         assert 1 <= int(reply.headers["retry-after"]) <= 20
+        assert 41 <= int(infer(server, rows[3:6], token).headers["retry-after"]) <= 60
+        assert infer(server, rows[3:7], token).json()["code"] == "quota-reached"
+
+
+def meddle(place, *statements):
+    """Do what somebody can who may write to the database, and has nothing else."""
+    if place.startswith("postgresql"):
+        import psycopg  # noqa: PLC0415
+
+        with psycopg.connect(place) as database:
+            for statement in statements:
+                database.execute(statement)
+    else:
+        with closing(sqlite3.connect(place)) as database, database:
+            for statement in statements:
+                database.execute(statement)
 
 
 @pytest.fixture
@@ -198,3 +220,48 @@ def test_open_with_keys(home, deployment, refusal, rows):
     with ServerProcess(home) as server:
         assert server.http.get("/privacy", headers=bearer(token)).status_code == 401
         server.stop()
+
+
+def test_deleted_keys_open_nothing(home, refusal, rows):
+    """Whoever deletes the keys from the database opens no server; the owner is told what to do."""
+    assert main(["keys", "make", str(home), "lab"]) == 0
+    meddle(str(home / "ledger.sqlite"), "DELETE FROM keys", "DELETE FROM key_use")
+    for arguments in ([home, "--port", "0"], [home, "--check"]):
+        said = refusal(*arguments)
+        assert "somebody has deleted them" in said
+        assert "keys make" in said
+    with ServerProcess(home, "--open") as server:
+        assert server.http.post("/invocations", json={"instances": rows[:1]}).status_code == 200
+        server.stop()
+    assert "somebody has deleted them" in refusal(home, "--port", "0")  # opening and answering forget nothing
+    assert main(["keys", "make", str(home), "other"]) == 0
+    with ServerProcess(home) as server:
+        assert server.http.get("/privacy").status_code == 401
+        server.stop()
+
+
+def test_keys_that_were_made_before_this_was_remembered(home, refusal):
+    """An older deployment, whose witness knows nothing of keys, remembers them from its next opening on."""
+    with Deployment.open(home) as deployment:
+        Keyring(deployment._ledger.ledger, STEP).make(Terms("lab"))  # as it was made then
+        assert not home_of(deployment.artifact)._near().read().keyed
+    with Deployment.open(home) as deployment:
+        assert deployment.was_keyed
+    meddle(str(home / "ledger.sqlite"), "DELETE FROM keys")
+    assert "somebody has deleted them" in refusal(home, "--port", "0")
+
+
+def test_deleted_keys_in_postgresql(home, refusal, tmp_path):
+    """The same of a ledger elsewhere, whose owner may not be able to touch the artifact; a move forgets nothing."""
+    postgres = PostgresServer()
+    try:
+        url = postgres.create_database("keys")
+        assert main(["keys", "make", str(home), "lab", "--ledger", url]) == 0  # begins there
+        with Deployment.open(home, ledger=url, to_look=True) as deployment:
+            assert [key.terms.name for key in deployment.keys.all()] == ["lab"]
+        meddle(url, "DELETE FROM keys")
+        assert "somebody has deleted them" in refusal(home, "--port", "0", "--ledger", url)
+        assert main(["ledger", "moved", str(home), "--ledger", url]) == 0
+        assert "somebody has deleted them" in refusal(home, "--port", "0", "--ledger", url)
+    finally:
+        postgres.stop()

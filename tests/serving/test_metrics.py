@@ -14,6 +14,7 @@ from records import mixed_table, quick_fit, recipe
 
 from pacpredict.serving.logs import AsJson
 from pacpredict.serving.metrics import Counted
+from pacpredict.serving.responses import REFUSALS
 
 STEP = 2.0**-6
 
@@ -45,7 +46,10 @@ def test_figures(fitted, rows):
     assert seen["pacpredict_requests_total", route, "400"] == 1
     assert seen["pacpredict_requests_total", "404", "none"] == 1
     refused = {name[1]: value for name, value in seen.items() if name[0] == "pacpredict_refusals_total"}
-    assert refused == {"invalid-request": 1, "no-such-route": 1, "unknown-host": 1}
+    counted = {code: n for code, n in refused.items() if n}
+    assert counted == {"invalid-request": 1, "no-such-route": 1, "unknown-host": 1}
+    # Those that have not happened are there as well, so that the first one is seen to have.
+    assert refused.keys() == {"no-such-route", *(refusal.code for refusal in REFUSALS.values())}
     assert seen["pacpredict_requests_in_flight",] == 1  # this one
     assert seen["pacpredict_request_seconds_count", route] == 3
     assert seen["pacpredict_commit_seconds_count",] == 2

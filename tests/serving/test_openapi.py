@@ -1,5 +1,11 @@
 """The description of the interface is true: routes, statuses, bodies; and what is refused costs nothing."""
 
+import base64
+import html
+import json
+import re
+
+import pandas as pd
 import pytest
 from artifacts import fit_noise, fit_small
 from hypothesis import HealthCheck, Phase, assume, given, settings
@@ -10,12 +16,20 @@ from who_may import WHO_MAY
 
 from pacpredict.deployment import Deployment
 from pacpredict.ledger.keys import Terms
+from pacpredict.rows.images import ImageSchema
+from pacpredict.rows.pixels import read_pixels
 from pacpredict.serving.access import Keyed
+from pacpredict.serving.labels import Labels
 from pacpredict.serving.metrics import Counted
+from pacpredict.serving.openapi.examples import examples_of_queries
 from pacpredict.serving.openapi.operations import ANYBODY, KEYED, OPERATIONS
+from pacpredict.serving.openapi.render import _json
 from pacpredict.serving.responses import REFUSALS
+from pacpredict.tables.classes import Classes
+from pacpredict.training.pool import Pool
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+import jsonschema_rs  # noqa: E402  # which it brings
 from schemathesis import checks as to_check  # noqa: E402
 
 CHECKS = [
@@ -138,6 +152,105 @@ def test_what_fits_is_answered(tmp_path):
 
         send()
         assert forms == {"dataframe_records", "dataframe_split", "instances", "inputs"}
+
+
+def contents_of(description):
+    """Every body of a request or an answer, with where it is."""
+    for path, operations in description["paths"].items():
+        for method, operation in operations.items():
+            yield from (
+                (f"{method.upper()} {path}", what, kind, content)
+                for what, body in (
+                    ("takes", operation.get("requestBody", {})),
+                    ("gives", operation["responses"]["200"]),
+                )
+                for kind, content in body.get("content", {}).items()
+            )
+
+
+def test_examples_fit_their_schemas(described):
+    """All that is asked and answered in JSON has an example, or says all in its schema, and each is what that says."""
+    schemas, lacking = described.description["components"]["schemas"], set()
+    for where, _, kind, content in contents_of(described.description):
+        if "example" in content:
+            if kind == "application/json":
+                jsonschema_rs.validate(
+                    {**content["schema"], "components": {"schemas": schemas}}, content["example"]
+                )
+        elif "$ref" in content["schema"]:
+            lacking.add(where)
+    assert lacking == set()
+
+
+def test_examples_of_queries_are_answered(described):
+    """What is shown is what can be sent, and is answered as is shown."""
+    shown = {tuple(where): content.get("example") for *where, content in contents_of(described.description)}
+    n_asked = 0
+    for (where, what, kind), example in shown.items():
+        if what == "takes" and example is not None and where != "POST /v2/repository/index":
+            sent = example if isinstance(example, str) else json.dumps(example)
+            path = where.removeprefix("POST ").format(name="mixed", version="1")
+            reply = described.server.http.post(
+                path,
+                content=sent,
+                headers={**described.key, "content-type": kind},
+            )
+            assert reply.status_code == 200, (where, sent, reply.text)
+            assert shape_of(reply.json()) == shape_of(shown[where, "gives", "application/json"])
+            n_asked += 1
+    assert n_asked == 4  # JSON and CSV of one way to ask, JSON of the other in its two versions
+    for path in ("/privacy", "/v2/models/mixed", "/v2/health/ready"):
+        told = described.server.http.get(path, headers=described.key).json()
+        where = f"GET {path.replace('mixed', '{name}')}"
+        assert shape_of(told) == shape_of(shown[where, "gives", "application/json"])
+
+
+def shape_of(value):
+    """What stays the same between answers: names, and kinds of values."""
+    if isinstance(value, dict):
+        return {name: shape_of(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [shape_of(each) for each in value]
+    return float if type(value) is int else type(value)
+
+
+def test_json_is_shown_as_it_is(described):
+    """The page shows the same JSON, with lists of plain values in one line."""
+    shown = described.server.http.get("/page/interface", headers=described.key).text
+    blocks = [
+        html.unescape(block) for block in re.findall(r"<pre><code>(.*?)</code></pre>", shown, re.DOTALL)
+    ]
+    found = [json.loads(block) for block in blocks if block.startswith("{")]
+    for *_, kind, content in contents_of(described.description):
+        if kind == "application/json" and "example" in content:
+            assert content["example"] in found
+    assert any('"shape": [1],' in block for block in blocks)
+    odd = {"a": ["[\n", " ]", "x [ y ]"], "b": [[1, 2], []], "c": []}
+    (block,) = re.findall(r"<pre><code>(.*?)</code></pre>", _json(odd), re.DOTALL)
+    assert json.loads(html.unescape(block)) == odd
+
+
+def test_examples_name_nobody(described):
+    """A category that only occurred in records, or a label, is not among the examples; those declared may be."""
+    shown = json.dumps([content.get("example") for *_, content in contents_of(described.description)])
+    assert '"grade": "low"' in shown
+    assert '"job": null' in shown
+    assert "<label>" in shown
+    assert not re.search("clerk|nurse|smith", shown)
+    table = pd.DataFrame({"job": ["clerk", "nurse"] * 10, "age": range(20)})  # never missing
+    pool = Pool.of(table, ["a", "b", "b", "a"] * 5)
+    examples = examples_of_queries("m", pool.schema, Labels(pool.classes), 0.5)
+    assert examples["Scoring"] == {"dataframe_records": [{"job": "<category>", "age": 1.5}]}
+    assert examples["text/csv"] == "job,age\n<category>,1.5\n"
+
+
+def test_an_example_of_an_image():
+    """The file that is shown can be read, and has the size that images of the deployment have."""
+    schema = ImageSchema(5, 7, "picture")
+    shown = examples_of_queries("m", schema, Labels(Classes(("a", "b"))), 0.5)
+    file = base64.b64decode(shown["Scoring"]["dataframe_records"][0]["picture"])
+    assert read_pixels(file, (5, 7)).shape == (5, 7, 3)
+    assert shown["Inference"]["inputs"][0]["datatype"] == "BYTES"
 
 
 @pytest.mark.parametrize("key", [None, "pac_0_wrong"])

@@ -3,20 +3,36 @@
 import re
 from dataclasses import asdict
 
+import numpy as np
 import pandas as pd
 import pytest
 from artifacts import copy_artifact, fit_small
 from browser import Seen, running_browser
 from live_server import LiveServer, plain_rows
-from records import mixed_table, recipe
+from records import mixed_table, recipe, small_learner
 
+from pacpredict import defaults
 from pacpredict.core.plan import plan
+from pacpredict.core.roc import tpr_for_epsilon
 from pacpredict.deployment import Deployment
 from pacpredict.ledger.keys import Terms
 from pacpredict.pages.words import percent
 from pacpredict.serving.access import Keyed
 from pacpredict.serving.metrics import Counted
+from pacpredict.training.pool import Pool
 
+ODD_NAMES = (
+    *("id", "action", "submit", "name", "elements", "length", "method", "reset", "target", "dataset"),
+    *(
+        "querySelectorAll",
+        "getAttribute",
+        "addEventListener",
+        "__proto__",
+        "constructor",
+        "csv",
+        'a "b" <c> &',
+    ),
+)
 STEP, STEPS = 2.0**-12, 8
 WAIT = 20_000  # milliseconds, on a machine with much else to do
 
@@ -83,7 +99,8 @@ class Visit:
 def fill_in(page, row):
     """Type a row into the form, as a person would: by the labels of its fields."""
     for name, value in row.items():
-        field = page.locator(f'#ask [name="{name}"]')
+        quoted = name.replace('"', '\\"')
+        field = page.locator(f'#ask [data-column="{quoted}"]')
         if field.evaluate("field => field.tagName") == "SELECT":
             field.select_option(
                 "" if value is None else str(value).lower() if name == "married" else str(value)
@@ -114,7 +131,9 @@ def test_the_picture_moves(browser, deployment, contested):
         assert f"1 given, {STEPS - 1} left" in page.inner_text("#live")
         assert f"one of {STEPS - 1} that are left" in page.inner_text("[data-live=cost]")
         assert page.locator("#live svg rect.contested").count()
-        assert page.input_value('#ask [name="age"]') == str(contested[0]["age"])  # what was typed stays
+        assert page.input_value('#ask [data-column="age"]') == str(
+            contested[0]["age"]
+        )  # what was typed stays
         assert server.spent == 1
         page.click("#ask button")
         page.wait_for_function(
@@ -124,13 +143,51 @@ def test_the_picture_moves(browser, deployment, contested):
         assert not visit.seen.complaints
 
 
+def test_what_was_asked_with_a_forgotten_key_is_not_shown(browser, deployment):
+    """A reply that comes after the key was forgotten fills nothing, however late it is."""
+    key = deployment.keys.make(Terms("officer", "read"))
+    with serve(deployment, Keyed(deployment.keys)) as server, Visit(browser, server) as visit:
+        page, held = visit.page, []
+        page.wait_for_selector("#key-form:not([hidden])")
+        visit.use(key)
+        page.route("**/page/live", lambda route: held.append(route))  # noqa: PLW0108  # it is inspected
+        with page.expect_request("**/page/live"):  # it is asked for again and again
+            pass
+        page.click("#forget")
+        for route in held:
+            with page.expect_response("**/page/live"):
+                route.continue_()
+        page.wait_for_timeout(300)
+        assert page.locator("main section").count() == 0
+        assert not [said for said in visit.seen.complaints if "Failed to load" not in said]
+
+
+def test_columns_that_are_called_like_parts_of_a_form(browser, tmp_path):
+    """A column may have any name: also one that browsers, forms and scripts know already."""
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame({name: generator.normal(size=60) for name in ODD_NAMES})
+    pool = Pool.of(table, np.array(["no", "yes"])[(table.to_numpy().sum(axis=1) > 0).astype(int)])
+    fit_small(tmp_path / "odd.pac", pool, small_learner("logistic"))
+    with Deployment.open(tmp_path / "odd.pac") as deployment, serve(deployment) as server:
+        with Visit(browser, server) as visit:
+            page = visit.loaded()
+            row = {name: round(float(value), 3) for name, value in table.iloc[0].items()}
+            fill_in(page, row)
+            page.click("#ask button")
+            page.wait_for_selector("#answer strong")
+            assert not visit.seen.complaints
+        asked = deployment.ask(pd.DataFrame([row]))
+        assert server.n_released == 1  # what was typed is what the library reads: it is on record already
+        assert asked.releases[0].sequence == 1
+
+
 def test_wrong_values_are_explained(browser, deployment):
     """What cannot be read is said beside the form, names the column, and costs nothing."""
     with serve(deployment) as server, Visit(browser, server) as visit:
         page = visit.loaded()
         for field in page.locator("#ask input, #ask textarea").all():
             field.fill("x")
-        page.select_option('#ask [name="grade"]', "mid")
+        page.select_option('#ask [data-column="grade"]', "mid")
         page.click("#ask button")
         page.wait_for_selector("#answer.refused")
         assert "column 'age'" in page.inner_text("#answer")
@@ -141,13 +198,13 @@ def test_the_form_lists_what_the_owner_declared(browser, deployment):
     """Categories that an owner declared can be chosen; those that occurred in records are not told."""
     with serve(deployment) as server, Visit(browser, server) as visit:
         page = visit.loaded()
-        assert page.locator('#ask select[name="grade"] option').all_inner_texts() == [
+        assert page.locator('#ask select[data-column="grade"] option').all_inner_texts() == [
             "",
             "low",
             "mid",
             "high",
         ]
-        assert page.locator('#ask input[name="job"]').count() == 1
+        assert page.locator('#ask input[data-column="job"]').count() == 1
         assert not re.search("clerk|nurse|smith", page.content())
 
 
@@ -240,6 +297,9 @@ def test_the_planner_has_the_librarys_numbers(browser, deployment, given):
         assert percent(expected.success) in said
         assert percent(expected.tpr) in said
         assert f"{expected.total_budget_nats:.6g} nats" in said
+        limited = min(expected.tpr, tpr_for_epsilon(defaults.EXPOSURE, expected.fpr, defaults.EXPOSURE_DELTA))
+        rows = page.locator("#plan td").all_inner_texts()
+        assert rows[-1] == percent(limited)
         page.fill("#plan-queries", "many")
         page.wait_for_selector("#plan.refused")
         assert asdict(expected)["prior"] == 0.5
@@ -248,10 +308,16 @@ def test_the_planner_has_the_librarys_numbers(browser, deployment, given):
 def test_narrow_and_dark(browser, deployment, contested):
     """On a phone nothing is cut off or needs scrolling sideways; in the dark the page is dark."""
     deployment.ask(pd.DataFrame(contested[:2]))
+    deployment.keys.make(Terms("ward-7", queries=100_000, nats=0.005, expires="2027-01-31T00:00:00+00:00"))
     narrow = {"viewport": {"width": 360, "height": 700}, "color_scheme": "dark", "has_touch": True}
     with serve(deployment) as server, Visit(browser, server, **narrow) as visit:
         page = visit.loaded()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        widths = page.evaluate(
+            "[...document.querySelectorAll('.wide')].map(each => [each.scrollWidth, each.clientWidth])"
+        )
+        assert widths
+        assert all(needed <= there for needed, there in widths)
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert all(int(part) < 64 for part in re.findall(r"\d+", colour))
 

@@ -1,5 +1,7 @@
 """What the page counts, and what it does not tell."""
 
+import html
+import math
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -7,12 +9,17 @@ import pytest
 from live_server import LiveServer, curator_of, plain_rows
 from records import mixed_table, quick_fit, recipe
 
+from pacpredict import defaults
+from pacpredict.core.plan import plan
+from pacpredict.core.roc import tpr_for_epsilon
 from pacpredict.ledger.spending import Spent
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.session import Session
+from pacpredict.pages.words import percent
 from pacpredict.serving.metrics import Counted, Uncounted
-from pacpredict.serving.page.budget import look_at, share_left
+from pacpredict.serving.page.budget import look_at, render_budget, share_left
 from pacpredict.serving.page.counting import Counting
+from pacpredict.serving.page.planner import render_plan
 from pacpredict.serving.page.traffic import SPANS, Counts, Traffic, quantile, render_traffic
 
 AGREED, DIFFER = [0] * 8, [0, 1] * 4
@@ -100,7 +107,13 @@ def test_a_day_is_remembered():
     for _ in range(2 * round(timedelta(days=1) / SPANS[0].width)):
         traffic.look()
         done[0] += 1
-    assert [len(traffic.bars(span)) for span in SPANS] == [span.bars + 1 for span in SPANS]
+    assert [len(traffic.bars(span)) for span in SPANS] == [span.bars for span in SPANS]
+    looks = round(timedelta(minutes=10) / SPANS[0].width)
+    assert sum(bar["contested"] for bar in traffic.bars(SPANS[0])) == looks  # one in each, and not one more
+    assert sum(count for _, count in traffic.latency(SPANS[0])) == looks
+    assert f"In the last 10 minutes, of this server: charged: models differ {looks}." in "".join(
+        render_traffic(traffic)
+    )
     assert traffic.bars(SPANS[1])[5]["contested"] == SPANS[1].width / SPANS[0].width
     assert "the last 24 hours" in "".join(render_traffic(traffic))
 
@@ -137,6 +150,30 @@ def test_rate_and_end():
     assert standing.left == 2400
 
 
+@pytest.mark.parametrize(
+    ("minutes", "n", "said"),
+    [
+        (0.4, 1, "1.00 charged answers a minute, over the last minute"),
+        (4, 4, "1.00 charged answers a minute, over the 4 minutes since the first answer"),
+        (2.5, 1, "0.400 charged answers a minute, over the 2.5 minutes since the first answer"),
+        (10, 10, "1.00 charged answers a minute, over the last 10 minutes"),
+        (900, 900, "1.00 charged answers a minute, over the last 10 minutes"),
+        (900, 800, "nothing was charged in the last 10 minutes"),
+    ],
+)
+def test_the_rate_names_its_time(minutes, n, said):
+    """The number is that of the time which the sentence names, also when the first answer is younger than that."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    now = start + timedelta(minutes=minutes)
+    shown = render_budget(look_at(Budget(STEP, 3000 * STEP), n, Steady(start, n), now))
+    assert said in shown
+    assert "at the pace since the first answer" in shown
+    old = render_budget(
+        look_at(Budget(STEP, 30_000 * STEP), 1500, Steady(start, 1500), start + timedelta(minutes=1500))
+    )
+    assert "at the pace of the last day" in old
+
+
 def test_a_pause_slows_the_pace():
     """When nobody asks, the rate falls to nothing and the end moves away."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
@@ -146,6 +183,19 @@ def test_a_pause_slows_the_pace():
     assert paused.pace.ends > look_at(
         budget, 600, course, start + timedelta(minutes=600)
     ).pace.ends + timedelta(hours=30)
+
+
+@pytest.mark.parametrize("exposure", [None, 0.25])
+def test_the_planner_knows_the_limit_on_odds(exposure):
+    """The plan says what is found within the deployment's limit on odds, or within the default one."""
+    budget = Budget(2.0**-20, 100_000 * 2.0**-20, exposure=exposure)
+    shown = render_plan({"queries": "100000", "step_budget": "2^-20"}, budget, 0.5)
+    limit = defaults.EXPOSURE if exposure is None else exposure
+    expected = min(plan(queries=100_000, step_budget=2.0**-20).tpr, tpr_for_epsilon(limit, 0.001, 1e-9))
+    assert expected < plan(queries=100_000, step_budget=2.0**-20).tpr
+    whose = "the default limit" if exposure is None else "the deployment's limit"
+    assert f"with {whose} on odds, a factor of {math.exp(limit):.3g}" in html.unescape(shown)
+    assert f"<td>{percent(expected)}</td>" in shown
 
 
 def test_what_is_left_rounds_down():

@@ -3,6 +3,7 @@
 import json
 import signal
 import ssl
+import subprocess
 import threading
 import time
 from argparse import ArgumentParser
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from live_server import ServerProcess, tensors
+from live_server import PROGRAM, ServerProcess, tensors
 
 from pacpredict.cli import main
 from pacpredict.cli.serve import SERVE
@@ -138,8 +139,26 @@ def test_forwarded_headers(home, proxies, believed):
         headers = {"x-forwarded-for": "198.51.100.1, 203.0.113.7", "x-forwarded-proto": "https"}
         assert server.http.get("/privacy", headers=headers).status_code == 401
         server.stop()
-    lines = [json.loads(line) for line in server.log if line.startswith("{")]
+    lines = [json.loads(line) for line in server.log]
     assert [line["address"] for line in lines if line.get("path") == "/privacy"] == [believed]
+
+
+def test_every_line_is_json(home):
+    """With --log json there is no other line: from the first on, with its warnings, and with what stops it."""
+    with ServerProcess(home, "--log", "json") as server:
+        server.http.get("/privacy")
+        server.stop()
+    lines = [json.loads(line) for line in server.log]
+    assert lines[0]["message"] == f"serving 'mixed' at {server.url}"
+    assert (lines[1]["level"], lines[1]["message"][:17]) == ("warning", "there are no keys")
+    assert [line.get("path") for line in lines].count("/privacy") == 1
+    (home / "ledger.sqlite").unlink()
+    done = subprocess.run(
+        [PROGRAM, "serve", home, "--log", "json"], capture_output=True, text=True, check=False
+    )
+    (said,) = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (said["level"], done.returncode) == ("error", 2)
+    assert "no ledger" in said["message"]
 
 
 def test_a_server_that_ends(home, rows):
@@ -162,7 +181,9 @@ def test_a_second_signal_does_not_wait(home):
     """Whoever says it twice, or by Ctrl-C, means now."""
     for signals in ([signal.SIGTERM, signal.SIGTERM], [signal.SIGINT]):
         with ServerProcess(home, "--drain-seconds", "60") as server:
-            for each in signals:
+            for each in signals[:-1]:
                 server.signal(each)
-                time.sleep(0.2)
+                while server.http.get("/v2/health/ready").status_code == 200:  # two that wait would be one
+                    time.sleep(0.05)
+            server.signal(signals[-1])
             server.wait()

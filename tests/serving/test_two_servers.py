@@ -2,9 +2,7 @@
 
 import os
 import re
-import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -16,6 +14,7 @@ from artifacts import fit_noise
 from kill_queries import N_COLUMNS, query
 from live_server import PROGRAM
 from postgres_server import PostgresServer
+from programs import environment, free_port, needs, program
 from small_deployment import check_history
 
 from pacpredict.deployment import Deployment
@@ -24,13 +23,6 @@ from pacpredict.ledger.keys import Terms
 STEP = 2.0**-8
 N_CLIENTS, N_EACH = 8, 40
 QUOTA = 4096
-
-HAPROXY = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
-
-needs_haproxy = pytest.mark.skipif(
-    HAPROXY is None,
-    reason="haproxy is not installed (apt install haproxy)",
-)
 
 PROXY = """
 defaults
@@ -152,20 +144,19 @@ def test_metrics_of_all_workers(scene):
 @pytest.fixture
 def proxy(scene, tmp_path):
     """haproxy, before both."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
+    port = free_port()
     _, _, (first, second), _ = scene
     settings = tmp_path / "haproxy.cfg"
     settings.write_text(PROXY.format(port=port, first=first.port, second=second.port))
-    with subprocess.Popen([HAPROXY, "-db", "-f", settings], stderr=subprocess.DEVNULL) as process:
+    command = [program("haproxy"), "-db", "-f", settings]
+    with subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL) as process:
         url = f"http://127.0.0.1:{port}"
         wait_until_live(url)
         yield url
         process.kill()
 
 
-@needs_haproxy
+@needs("haproxy", "haproxy")
 def test_one_is_killed_under_load(scene, proxy):
     """When one of two servers is killed, clients that send again what was lost go on, and the spending is exact."""
     artifact, url, (first, _), keys = scene

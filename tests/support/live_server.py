@@ -1,6 +1,7 @@
 """A server on a real socket in this process, or `pacpredict serve` in another one, for tests."""
 
 import asyncio
+import re
 import signal
 import subprocess
 import sys
@@ -115,11 +116,12 @@ class ServerProcess:
             text=True,
         )
         first = next(line for line in self._process.stderr if "serving" in line or "error" in line)
-        if "pacpredict: error" in first:
+        found = re.search(r" at (https?://[^\s\"]+)", first)
+        if found is None:
             self._process.wait(30)
             self._process.stderr.close()
             raise AssertionError(first)
-        self.url = first.split()[-1]
+        self.url = found[1]
         self.log = [first]
         self._reading = threading.Thread(target=lambda: self.log.extend(self._process.stderr))
         self._reading.start()

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from pacpredict.cli import compile as compiling
 from pacpredict.cli import completion, demo, evaluate, fit, keys, ledger, plan, predict, report, serve, show
-from pacpredict.cli.command import Command
+from pacpredict.cli.command import EXIT_REFUSED, Command
 from pacpredict.exceptions import PacPredictError
 
 # A new command is a Command in a file of this folder and its name here.
@@ -46,7 +46,6 @@ GROUPS = {
     "ledger": "verify, export, move, back up, restore the history",
 }
 
-EXIT_REFUSED = 2
 # What a shell reports of programs that these signals ended.
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_NOBODY_READS = 128 + 13  # SIGPIPE, which not every system knows by name

@@ -2,6 +2,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import NamedTuple
 
+EXIT_REFUSED = 2
+
 
 class Command(NamedTuple):
     """What the terminal knows about one command before it runs."""

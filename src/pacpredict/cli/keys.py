@@ -70,7 +70,8 @@ def _run_make(arguments: Namespace) -> None:
         arguments.queries,
         arguments.nats,
     )
-    with open_deployment(arguments) as deployment:
+    # A server that others reach starts with keys only: so the first is what begins a ledger elsewhere.
+    with open_deployment(arguments, to_look=False) as deployment:
         is_first = not deployment.keys.all()
         token = deployment.keys.make(terms)
     if arguments.json:

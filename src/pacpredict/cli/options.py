@@ -99,11 +99,13 @@ def add_ledger(parser: ArgumentParser) -> None:
     add_anchor(parser)
 
 
-def open_deployment(arguments: Namespace) -> "Deployment":
-    """Open the artifact with the ledger and the anchor that were given, to look at it."""
+def open_deployment(arguments: Namespace, *, to_look: bool = True) -> "Deployment":
+    """Open the artifact with the ledger and the anchor that were given; to look at it, or to begin to use them."""
     from pacpredict.deployment import Deployment  # noqa: PLC0415  # takes time to import
 
-    return Deployment.open(arguments.artifact, ledger=arguments.ledger, anchor=arguments.anchor, to_look=True)
+    return Deployment.open(
+        arguments.artifact, ledger=arguments.ledger, anchor=arguments.anchor, to_look=to_look
+    )
 
 
 def add_anchor(parser: ArgumentParser) -> None:

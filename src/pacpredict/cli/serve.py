@@ -1,16 +1,18 @@
 """`serve`: an artifact behind HTTP."""
 
+import logging
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pacpredict.cli.as_json import print_json
-from pacpredict.cli.command import Command
+from pacpredict.cli.command import EXIT_REFUSED, Command
 from pacpredict.cli.options import add_json, add_ledger, read_password
 from pacpredict.cli.settings import Found, add_settings, find_settings, limit_names
 from pacpredict.cli.table import print_table
-from pacpredict.exceptions import InvalidInput, MissingExtra
+from pacpredict.exceptions import InvalidInput, MissingExtra, PacPredictError
 from pacpredict.serving.limits import Limits
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ def _voters(value: dict[str, Any]) -> Any:
 
 def _run(arguments: Namespace) -> None:
     try:
-        from pacpredict.serving.run import check, serve  # noqa: PLC0415  # takes time to import
+        from pacpredict.serving.logs import announce  # noqa: PLC0415  # takes time to import
+        from pacpredict.serving.run import check, serve  # noqa: PLC0415
     except ImportError as problem:
         if (problem.name or "").startswith("pacpredict"):
             raise
@@ -58,7 +61,13 @@ def _run(arguments: Namespace) -> None:
     from pacpredict.kernels import compile_once  # noqa: PLC0415
 
     compile_once()
-    serve(settings)
+    try:
+        serve(settings)
+    except PacPredictError as problem:
+        if settings.log == "text":
+            raise
+        announce(settings.log, logging.ERROR, str(problem))  # for whoever reads the log: each line is JSON
+        sys.exit(EXIT_REFUSED)
 
 
 def _settings(found: dict[str, Found]) -> "Settings":

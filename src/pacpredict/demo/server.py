@@ -12,7 +12,10 @@ from urllib.request import urlopen
 
 from pacpredict.exceptions import DemoFailed
 
-_SECONDS_TO_START = 120.0  # where kernels cannot be cached, the server compiles them
+# Where kernels cannot be cached, the server compiles them: seconds, or many minutes on a machine that is busy. So it is
+# waited for as long as it works; a process that has done nothing for two minutes will not come to an end.
+_SECONDS_TO_START = 3600.0
+_SECONDS_WITHOUT_WORK = 120.0
 _SECONDS_TO_STOP = 35.0  # the server gives itself 30 to finish what it began
 _PROGRAM = (sys.executable, "-m", "pacpredict")
 
@@ -51,13 +54,29 @@ def serving(artifact: Path, port: int, log: Path) -> Iterator[str]:
 
 def _wait_until_live(process: "subprocess.Popen[bytes]", log: Path) -> str:
     """Return the address that the server says it has, once it answers there."""
-    deadline = time.monotonic() + _SECONDS_TO_START
-    while process.poll() is None and time.monotonic() < deadline:
+    began = worked = time.monotonic()
+    before = None
+    while process.poll() is None:
         found = re.search(r" at (http://\S+)\n", log.read_text())
         if found and _is_live(found[1]):
             return found[1]
+        now, work = time.monotonic(), _work_of(process.pid, log)
+        if work != before or work is None:
+            before, worked = work, now
+        if now > min(worked + _SECONDS_WITHOUT_WORK, began + _SECONDS_TO_START):
+            break
         time.sleep(0.05)
     raise DemoFailed(f"the server did not start; it said: {log.read_text()[-2000:]}")
+
+
+def _work_of(process: int, log: Path) -> tuple[str, int] | None:
+    """Return what changes as long as a process works: its processor time and its log; None where nobody tells."""
+    try:
+        said = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return None
+    time_used = said.rpartition(")")[2].split()[11:15]  # its own and of children, by user and system: proc(5)
+    return " ".join(time_used), log.stat().st_size
 
 
 def _is_live(url: str) -> bool:

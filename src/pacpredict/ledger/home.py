@@ -121,7 +121,7 @@ class Home:
             elif seen is not None:
                 there.check_contains(seen.link)
             far = self._anchor(there, known, anchor, opened)
-            near.replace(_sighting(there)._replace(anchor=None if far is None else far.location))
+            near.replace(_sighting(there, known)._replace(anchor=None if far is None else far.location))
             self.old_witness.unlink(missing_ok=True)
             return there.location
 
@@ -146,7 +146,7 @@ class Home:
             if seen is not None and sequence is not None:
                 seen = self._replace_anchor(ledger, seen, anchor)
             far = self._anchor(ledger, seen, anchor, opened)
-            near.replace(_sighting(ledger)._replace(anchor=None if far is None else far.location))
+            near.replace(_sighting(ledger, seen)._replace(anchor=None if far is None else far.location))
             self.old_witness.unlink(missing_ok=True)
             return ledger.seen
 
@@ -164,7 +164,7 @@ class Home:
             link = link._replace(sequence=max(link.sequence, seen.sequence if seen else 0, sequence or 0))
             ledger = opened.enter_context(restore(backup, self.ledger, self.key, self.deployment, link))
             far = self._anchor(ledger, seen, anchor, opened)
-            near.replace(_sighting(ledger)._replace(anchor=None if far is None else far.location))
+            near.replace(_sighting(ledger, seen)._replace(anchor=None if far is None else far.location))
             self.old_witness.unlink(missing_ok=True)
             return ledger.seen
 
@@ -192,7 +192,7 @@ class Home:
     ) -> WitnessedLedger:
         """Note where the ledger was found, and let it be used."""
         remove_drafts(self.witness)
-        sighting = _sighting(ledger)
+        sighting = _sighting(ledger, seen)
         sighting = sighting._replace(anchor=None if far is None else far.location, verified=sighting.sequence)
         if seen is None:
             near.replace(sighting)
@@ -222,7 +222,7 @@ class Home:
                 f"the anchor at {used} is gone; is its disk mounted? Bring it back: a new one would know nothing. If "
                 "it is lost, say how many releases were ever shown: `pacpredict ledger moved --sequence N --anchor NEW`"
             )
-        _note_farther(far, ledger, _sighting(ledger))
+        _note_farther(far, ledger, _sighting(ledger, seen))
         return far
 
     def _replace_anchor(self, ledger: SqlLedger, seen: Sighting, where: str | None) -> Sighting:
@@ -282,9 +282,11 @@ def _needs_anchor(where: str) -> LedgerConflict:
     )
 
 
-def _sighting(ledger: SqlLedger) -> Sighting:
+def _sighting(ledger: SqlLedger, before: Sighting | None = None) -> Sighting:
+    """Say what a ledger is now; that there were keys is never forgotten."""
     sequence, chain = ledger.seen
-    return Sighting(ledger.id, ledger.kind, ledger.location, ledger.place, sequence, chain.hex())
+    keyed = ledger.has_keys() or (before is not None and before.keyed)
+    return Sighting(ledger.id, ledger.kind, ledger.location, ledger.place, sequence, chain.hex(), keyed=keyed)
 
 
 def _note_farther(far: Witness, ledger: SqlLedger, sighting: Sighting) -> None:

@@ -1,6 +1,6 @@
 """All keys of one deployment, for whoever makes them and for whoever asks whether one is valid."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from pacpredict.exceptions import InvalidInput, LedgerDamaged
@@ -14,12 +14,13 @@ from pacpredict.ledger.sql import SqlLedger
 class Keyring(Closing):
     """Looks keys up over a connection of its own: nobody who waits for the ledger keeps others from being known."""
 
-    def __init__(self, ledger: SqlLedger, step: float) -> None:
+    def __init__(self, ledger: SqlLedger, step: float, on_make: Callable[[], None] = lambda: None) -> None:
         self.step = step
         self.is_near = (
             ledger.kind == "sqlite"
         )  # to look something up takes microseconds, and waits for nobody
         self._ledger = ledger
+        self._on_make = on_make  # to remember outside of the database that there are keys
         self._connections = Connections(ledger.connect)
 
     def make(self, terms: Terms) -> str:
@@ -34,6 +35,7 @@ class Keyring(Closing):
             writer.run(keys.INSERT, row)
             writer.run(keys.INSERT_USE, (terms.name,))
             writer.commit()
+        self._on_make()
         return token
 
     def revoke(self, name: str) -> None:

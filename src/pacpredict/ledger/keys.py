@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from pacpredict.exceptions import InvalidInput, LedgerDamaged
 from pacpredict.ledger.records import Row, as_bytes, field
-from pacpredict.mechanism.allowance import Allowance, Bound
+from pacpredict.mechanism.allowance import Allowance, Quota, Rate
 from pacpredict.mechanism.ledger import Entry
 
 Role = Literal["query", "read", "admin"]
@@ -54,6 +54,7 @@ _SELECT = (
 )
 _BY = _SELECT + "WHERE keys.{} IN ({})"
 ALL = _SELECT + "ORDER BY keys.name"
+ANY = "SELECT 1 FROM keys LIMIT 1"
 INSERT = f"INSERT INTO keys ({', '.join(_TERMS)}) VALUES ({', '.join('?' * len(_TERMS))})"  # noqa: S608
 INSERT_USE = "INSERT INTO key_use (name, queries, steps, drained) VALUES (?, 0, 0, 0)"
 # In one statement, so that no commit comes between; and what the records up to there say.
@@ -140,19 +141,17 @@ class Key(NamedTuple):
         An answer may cost a step: what is left of a share allows as many as it has steps.
         """
         if not self.is_valid():
-            return Allowance(0, "revoked")
-        left: list[tuple[int, Bound]] = []
+            return Allowance(Quota(0, "revoked"))
+        left: list[Quota] = []
         if self.terms.queries is not None:
-            left.append((max(0, self.terms.queries - self.n_answered), "queries"))
+            left.append(Quota(max(0, self.terms.queries - self.n_answered), "queries"))
         if self.terms.nats is not None:
-            steps = math.floor(Fraction(self.terms.nats) / Fraction(step))
-            left.append((max(0, steps - self.n_steps), "nats"))
-        seconds = 0.0
+            left.append(Quota(max(0, _steps(self.terms.nats, step) - self.n_steps), "nats"))
+        rate = None
         if self.terms.rate is not None:
-            filled = self.terms.rate * min(1.0, max(0.0, (time.time() - self.drained) / _MINUTE))
-            left.append((math.floor(filled), "rate"))
-            seconds = (1.0 - filled % 1.0) * _MINUTE / self.terms.rate
-        return Allowance(*min(left), seconds) if left else None
+            full = min(1.0, (time.time() - self.drained) / _MINUTE)
+            rate = Rate(self.terms.rate, self.terms.rate * full)
+        return Allowance(min(left, default=None), rate) if left or rate else None
 
 
 # Compared with the secret of a key that there is not, so that this takes as long.
@@ -226,6 +225,12 @@ def _genuine(signing: bytes, row: Row) -> Key:
             f"the key {name!r} was changed by somebody who had no right to; revoke it and make another"
         )
     return key
+
+
+@lru_cache(maxsize=1024)
+def _steps(nats: float, step: float) -> int:
+    """Return how many whole steps a share has, exactly."""
+    return math.floor(Fraction(nats) / Fraction(step))
 
 
 def _to_row(signing: bytes, key: Key) -> Row:

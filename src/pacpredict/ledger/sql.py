@@ -18,7 +18,7 @@ from pacpredict.ledger import head as heads
 from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.connections import Connection, Connections
 from pacpredict.ledger.head import Head
-from pacpredict.ledger.keys import count_use, find_by
+from pacpredict.ledger.keys import ANY, count_use, find_by
 from pacpredict.ledger.records import (
     COLUMNS,
     Record,
@@ -176,6 +176,10 @@ class SqlLedger(Closing):
         found = find_by("name", clients, self._connections.read, self.key)
         allowed = {key.terms.name: key.allowance(state.step) for key in found}
         return {name: allowance for name, allowance in allowed.items() if allowance is not None}
+
+    def has_keys(self) -> bool:
+        """Tell whether any client was ever given a key: revoked ones stay."""
+        return bool(self._connections.read(ANY))
 
     def commit(self, entries: Sequence[Entry], state: State) -> None:
         writer = self._connections.writer()

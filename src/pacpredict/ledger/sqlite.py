@@ -68,6 +68,7 @@ class SqliteLedger(SqlLedger):
 class SqliteConnection:
     def __init__(self, path: Path, patience_s: float) -> None:
         self._path = path
+        self._log_path = f"{path}-wal"  # a text, as is cheapest: it is looked at before every statement
         self._patience_s = patience_s
         self._file = self._identify()
         self._place = self._identify_place()
@@ -136,7 +137,7 @@ class SqliteConnection:
     def _identify_log(self) -> int | None:
         """Name the write-ahead log, which is there as long as somebody has the database open."""
         try:
-            return self._path.with_name(f"{self._path.name}-wal").stat().st_ino
+            return os.stat(self._log_path).st_ino  # noqa: PTH116
         except OSError:
             return None
 

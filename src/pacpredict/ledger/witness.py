@@ -37,6 +37,7 @@ class Sighting(NamedTuple):
     chain: str
     anchor: str | None = None  # where the other witness is, if there is one
     verified: int = 0  # up to which release every record was checked
+    keyed: bool = False  # whether clients ever had keys: a database that has none any more has lost them
 
     @property
     def link(self) -> Link:
@@ -95,11 +96,17 @@ class FileWitness:
                 sighting = sighting._replace(
                     verified=max(sighting.verified, newest.verified),
                     anchor=sighting.anchor or newest.anchor,  # which another process may have begun to use
+                    keyed=sighting.keyed or newest.keyed,
                 )
-                if _is_farther(sighting, newest):
+                noted = sighting if _is_farther(sighting, newest) else newest
+                if (
+                    newest.ledger == sighting.ledger
+                ):  # keys are remembered also by whoever has not come as far
+                    noted = noted._replace(keyed=sighting.keyed)
+                if noted != newest:
                     older = min(range(_N_SLOTS), key=lambda i: _rank(slots[i]))
-                    os.pwrite(handle, self._line(sighting), older * _SLOT)
-                    newest = sighting
+                    os.pwrite(handle, self._line(noted), older * _SLOT)
+                    newest = noted
                 os.fdatasync(handle)  # also what another process has just written
                 self._check_in_place(handle)  # or nobody will read it
             return newest
@@ -225,11 +232,11 @@ def _is_farther(sighting: Sighting, newest: Sighting) -> bool:
     )
 
 
-def _rank(sighting: Sighting | None) -> tuple[int, int, bool]:
-    """Order sightings; of two of one moment, the one that knows of an anchor came later."""
+def _rank(sighting: Sighting | None) -> tuple[int, int, bool, bool]:
+    """Order sightings; of two of one moment, the one that knows of an anchor, or of keys, came later."""
     if sighting is None:
-        return -1, -1, False
-    return sighting.sequence, sighting.verified, sighting.anchor is not None
+        return -1, -1, False, False
+    return sighting.sequence, sighting.verified, sighting.anchor is not None, sighting.keyed
 
 
 def read_old_witness(path: Path) -> Sighting | None:

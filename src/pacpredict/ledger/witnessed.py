@@ -61,6 +61,17 @@ class WitnessedLedger(Closing):
         self.ledger.check()
         self._note(self.ledger.seen)
 
+    @property
+    def was_keyed(self) -> bool:
+        """Whether clients ever had keys, whatever the database says now."""
+        return self._sighting.keyed
+
+    def note_keys(self) -> None:
+        """Note that there are keys, where whoever can write to the database alone does not reach."""
+        if not self.was_keyed:
+            self._sighting = self._sighting._replace(keyed=True)
+            self._note(self.ledger.seen)
+
     def entries(self) -> Iterator[Entry]:
         return self.ledger.entries()
 

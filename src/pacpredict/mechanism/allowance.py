@@ -20,15 +20,41 @@ _WORDS: dict[Bound, str] = {
 }
 
 
+_MINUTE = 60.0
+
+
+class Quota(NamedTuple):
+    """How many queries are left of what is given once."""
+
+    rows: int
+    bound: Bound
+
+
+class Rate(NamedTuple):
+    """A store of answers that fills up within a minute."""
+
+    per_minute: int
+    stored: float  # as many answers fit now; less than none if it was emptied in advance
+
+    def seconds_until(self, n_rows: int) -> int:
+        """Return after how many whole seconds so many fit; never too few."""
+        return math.floor((n_rows - self.stored) * _MINUTE / self.per_minute) + 1
+
+
 class Allowance(NamedTuple):
     """How many queries a client may still be answered that were not answered before.
 
     Each of them counts as if the models differed on it: what is refused does not tell on which they do.
     """
 
-    rows: int
-    bound: Bound
-    seconds: float = 0.0  # until there is room for one more, if that is a matter of time
+    quota: Quota | None = None  # the tightest
+    rate: Rate | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many may be answered now."""
+        rows = [self.quota.rows] if self.quota else []
+        return min([*rows, max(0, math.floor(self.rate.stored))] if self.rate else rows)
 
     def take(self, n_fresh: int, *, partial: bool) -> int:
         """Return how many of `n_fresh` new queries may be answered: all, or with `partial` the first of them."""
@@ -36,19 +62,28 @@ class Allowance(NamedTuple):
             return n_fresh
         if partial and self.rows:
             return self.rows
-        self._refuse(n_fresh)
-        return 0
+        raise self._refusal(n_fresh, 1 if partial else n_fresh)
 
     def less(self, n_rows: int) -> "Allowance":
-        return self._replace(rows=self.rows - n_rows)
-
-    def _refuse(self, n_fresh: int) -> None:
-        if self.bound == "revoked":
-            raise KeyMissing("this key is not valid any more")
-        left = f"; {self.rows:,} of these {n_fresh:,} new rows fit" if self.rows else ""
-        text = (
-            f"{_WORDS[self.bound]} is reached{left}. Nothing was charged; what was answered before still is"
+        quota, rate = self.quota, self.rate
+        return Allowance(
+            quota and quota._replace(rows=quota.rows - n_rows),
+            rate and rate._replace(stored=rate.stored - n_rows),
         )
-        if self.bound == "rate":
-            raise RateReached(text, seconds=max(1, math.ceil(self.seconds)))
-        raise QuotaReached(text)
+
+    def _refusal(self, n_fresh: int, needed: int) -> KeyMissing | QuotaReached:
+        """Say why fewer fit than are needed: first what waiting does not change."""
+        if self.quota is not None and self.quota.bound == "revoked":
+            return KeyMissing("this key is not valid any more")
+        if self.quota is not None and needed > self.quota.rows:
+            return QuotaReached(self._text(self.quota.bound, n_fresh))
+        if self.rate is None or needed > self.rate.per_minute:
+            return QuotaReached(
+                f"{n_fresh:,} new rows at once are more than this key may ask in a minute; send fewer at a time. "
+                "Nothing was charged; what was answered before still is"
+            )
+        return RateReached(self._text("rate", n_fresh), seconds=self.rate.seconds_until(needed))
+
+    def _text(self, bound: Bound, n_fresh: int) -> str:
+        left = f"; {self.rows:,} of these {n_fresh:,} new rows fit" if self.rows else ""
+        return f"{_WORDS[bound]} is reached{left}. Nothing was charged; what was answered before still is"

@@ -89,8 +89,9 @@ class Anybody:
 class Keyed:
     """Knows callers by their keys, as the database has them at that moment: a key that was revoked is unknown at once.
 
-    A thread looks up all that are waiting with one statement, so that many callers need hardly more than one. Whoever
-    is alone is looked up right away, if the database is a file: going to a thread and back would take longer.
+    All that are waiting are looked up with one statement, so that many callers need hardly more than one. If the
+    database is a file, those that came together are looked up between two turns of the event loop, and whoever is
+    alone right away: going to a thread and back would take longer. A database elsewhere is asked by a thread.
     """
 
     unnamed = STRANGER
@@ -98,6 +99,7 @@ class Keyed:
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring
         self._n_inside = 0
+        self._together: list[_Waiting] = []  # that came in this turn of the event loop
         self._waiting: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._loop: asyncio.AbstractEventLoop
@@ -117,13 +119,22 @@ class Keyed:
         self._thread.join()
 
     async def identify(self, headers: Headers) -> Caller:
-        token, future = read_token(headers), self._loop.create_future()
-        if self._keyring.is_near and self._n_inside == 1:
-            _resolve([_Waiting(token, future)], self._identify([token]))
+        waiting = _Waiting(read_token(headers), self._loop.create_future())
+        if not self._keyring.is_near:
+            self._waiting.put(waiting)
         else:
-            self._waiting.put(_Waiting(token, future))
-        caller: Caller = await future
-        return caller
+            self._together.append(waiting)
+            if self._n_inside == 1:
+                self._look_up()
+            elif len(self._together) == 1:
+                self._loop.call_soon(self._look_up)
+        return await waiting.future
+
+    def _look_up(self) -> None:
+        group, self._together = self._together, []
+        for start in range(0, len(group), _MOST_AT_ONCE):
+            part = group[start : start + _MOST_AT_ONCE]
+            _resolve(part, self._identify([each.token for each in part]))
 
     def _work(self) -> None:
         while (first := self._waiting.get()) is not None:

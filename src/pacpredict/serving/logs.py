@@ -1,12 +1,16 @@
 """Logs for people, a line for each request, or for programs, a JSON object for each line."""
 
 import logging
+import logging.config
 import re
 import secrets
+import sys
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 import orjson
+
+_log = logging.getLogger("pacpredict.serving")
 
 Log = Literal["text", "json"]
 
@@ -29,6 +33,20 @@ class AsJson(logging.Formatter):
         return orjson.dumps(line).decode()
 
 
+def begin_log(form: Log) -> None:
+    """Let all that this process says from now on have one form, also what libraries warn of."""
+    logging.config.dictConfig(logging_config(form))
+    logging.captureWarnings(form == "json")
+
+
+def announce(form: Log, level: int, text: str) -> None:
+    """Say what an operator waits for: in a terminal as every command does, and otherwise as a line of the log."""
+    if form == "text":
+        sys.stderr.write(f"pacpredict: {text}\n")
+    else:
+        _log.log(level, text)
+
+
 def logging_config(form: Log) -> dict[str, Any]:
     return {
         "version": 1,
@@ -42,6 +60,8 @@ def logging_config(form: Log) -> dict[str, Any]:
         },
         "loggers": {
             "pacpredict.serving": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+            "pacpredict": {"handlers": ["stderr"], "level": "WARNING"},
+            "py.warnings": {"handlers": ["stderr"], "level": "WARNING"},
             # Of the HTTP server only what went wrong.
             "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
         },

@@ -11,6 +11,7 @@ on a query that was answered for nothing, because the budget was spent, is not t
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +27,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
+
+from pacpredict.serving.responses import REFUSALS
 
 # Where several workers count together; the library looks for it when it is imported.
 SHARED_COUNTS = "PROMETHEUS_MULTIPROC_DIR"
@@ -104,10 +107,15 @@ class Counted:
         self._registry = CollectorRegistry()
         own: dict[str, Any] = {"registry": self._registry, "namespace": "pacpredict"}
         self._in_flight = Gauge("requests_in_flight", "Requests now", multiprocess_mode="livesum", **own)
-        self._requests = Counter("requests", "Requests answered", ["route", "status"], **own)
-        self._refusals = Counter("refusals", "Requests refused", ["code"], **own)
-        self._clients = Counter("key_requests", "Requests with a key", ["key"], **own)
-        self._latency = Histogram("request_seconds", "From head to reply", ["route"], buckets=_SECONDS, **own)
+        # By their labels, of which there are few: to look one up in the library takes as long as to count.
+        self._requests = cache(Counter("requests", "Requests answered", ["route", "status"], **own).labels)
+        self._refusals = cache(Counter("refusals", "Requests refused", ["code"], **own).labels)
+        self._clients = cache(Counter("key_requests", "Requests with a key", ["key"], **own).labels)
+        self._latency = cache(
+            Histogram("request_seconds", "From head to reply", ["route"], buckets=_SECONDS, **own).labels
+        )
+        for refusal in REFUSALS.values():  # from 0 on: of a count that begins at 1 nobody sees that it rose
+            self._refusals(refusal.code)
         self._commits = Histogram("commit_seconds", "A turn that was committed", buckets=_SECONDS, **own)
         self._repeated = Counter("repeated_answers", "Rows whose answers were on record", **own)
 
@@ -116,12 +124,12 @@ class Counted:
 
     def end(self, request: Request) -> None:
         self._in_flight.dec()
-        self._requests.labels(request.route, str(request.status)).inc()
-        self._latency.labels(request.route).observe(request.seconds)
+        self._requests(request.route, request.status).inc()
+        self._latency(request.route).observe(request.seconds)
         if request.code is not None:
-            self._refusals.labels(request.code).inc()
+            self._refusals(request.code).inc()
         if request.client is not None:
-            self._clients.labels(request.client).inc()
+            self._clients(request.client).inc()
 
     def repeat(self, n_rows: int) -> None:
         self._repeated.inc(n_rows)

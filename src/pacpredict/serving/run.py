@@ -19,14 +19,14 @@ from uvicorn.supervisors import Multiprocess
 
 from pacpredict.curator import Curator
 from pacpredict.deployment import Deployment
-from pacpredict.exceptions import InvalidInput, PacPredictError
+from pacpredict.exceptions import InvalidInput, LedgerDamaged, PacPredictError
 from pacpredict.mechanism.question import Request
 from pacpredict.mechanism.session import Session
 from pacpredict.serving.access import Access, Anybody, Keyed
 from pacpredict.serving.app import build_app
 from pacpredict.serving.connection import Connection
 from pacpredict.serving.limits import Limits
-from pacpredict.serving.logs import logging_config
+from pacpredict.serving.logs import announce, begin_log, logging_config
 from pacpredict.serving.metrics import SHARED_COUNTS, Counted
 from pacpredict.serving.service import Service
 from pacpredict.serving.settings import Settings
@@ -43,6 +43,7 @@ _log = logging.getLogger("pacpredict.serving")
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was begun."""
+    begin_log(settings.log)
     reserve_descriptors(settings.limits)
     with ExitStack() as opened:
         listening = opened.enter_context(listen(settings.host, settings.port))
@@ -52,7 +53,7 @@ def serve(settings: Settings) -> None:
         host, port = listening.getsockname()[:2]
         scheme = "http" if settings.tls_certificate is None else "https"
         shown = f"[{host}]" if ":" in host else host
-        sys.stderr.write(f"pacpredict: serving {settings.name!r} at {scheme}://{shown}:{port}\n")
+        announce(settings.log, logging.INFO, f"serving {settings.name!r} at {scheme}://{shown}:{port}")
         if isinstance(access, Anybody):
             _warn_of_openness(settings)
         if settings.workers == 1:
@@ -87,6 +88,12 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
         return Anybody()
     if keys:
         return Keyed(deployment.keys)
+    if deployment.was_keyed:
+        raise LedgerDamaged(
+            f"clients of this deployment had keys, and the ledger at {deployment.location} has none any more: somebody "
+            "has deleted them, or put back a backup that is older. Without keys everybody could ask. Bring them back, "
+            f"make others (`pacpredict keys make {settings.artifact} NAME`), or say --open if everybody shall ask"
+        )
     if settings.is_reachable:
         raise InvalidInput(
             f"without keys, whoever reaches {settings.host} could spend the budget. Make one (`pacpredict keys make "
@@ -97,9 +104,8 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
 
 def _warn_of_openness(settings: Settings) -> None:
     whoever = "whoever reaches this address" if settings.is_reachable else "every user of this machine"
-    sys.stderr.write(
-        f"pacpredict: there are no keys: {whoever} may ask and spend the budget (`pacpredict keys make`)\n"
-    )
+    text = f"there are no keys: {whoever} may ask and spend the budget (`pacpredict keys make`)"
+    announce(settings.log, logging.WARNING, text)
 
 
 def _build(settings: Settings, deployment: Deployment, access: Access) -> Starlette:
@@ -158,6 +164,7 @@ def warm_up(curator: Curator) -> None:
 
 
 def _open_in_worker(settings: Settings) -> Starlette:
+    begin_log(settings.log)
     try:
         deployment = _open(settings)
         access = access_of(settings, deployment)

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pacpredict.curator import Curator
+from pacpredict.curator import Curator, report_privacy
 from pacpredict.exceptions import LedgerError, UnknownModel
 from pacpredict.ledger.keyring import Keyring
 from pacpredict.ledger.spending import Course
@@ -24,8 +24,9 @@ from pacpredict.serving.inputs import inputs_of
 from pacpredict.serving.labels import Labels
 from pacpredict.serving.limits import Limits
 from pacpredict.serving.metrics import LedgerFigures, Metrics, Spent, Uncounted
+from pacpredict.serving.openapi.examples import examples_of_queries
 from pacpredict.serving.openapi.handlers import Description
-from pacpredict.serving.openapi.schemas import schemas
+from pacpredict.serving.openapi.schemas import Json, schemas
 from pacpredict.serving.page.counting import Counting
 from pacpredict.serving.page.page import Page
 from pacpredict.serving.page.traffic import Traffic
@@ -78,7 +79,17 @@ class Service:
 
     def description(self, *, is_open: bool) -> Description:
         """Return what describes the interface; of an open server, everybody may call everything without a key."""
-        return Description(self._protocol.name, self._schemas, is_open=is_open)
+        return Description(self._protocol.name, self._schemas, self._examples, is_open=is_open)
+
+    def _examples(self) -> Json:
+        """Return bodies as this deployment takes and gives them; its figures as they are before any answer."""
+        name, recipe, ensemble = self._protocol.name, self._curator.recipe, self._curator.ensemble
+        return {
+            **examples_of_queries(name, ensemble.schema, Labels(ensemble.classes), recipe.budget.step),
+            "Model": self._protocol.metadata(),
+            "Privacy": report_privacy(recipe, ensemble.space, None),
+            "Health": {"live": True, "ready": True},
+        }
 
     @asynccontextmanager
     async def life(self) -> AsyncIterator[None]:

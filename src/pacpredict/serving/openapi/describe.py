@@ -18,8 +18,13 @@ _ABOUT = (
 )
 
 
-def describe(model: str, schemas: Json, routes: Sequence[tuple[str, str, Needs]], *, is_open: bool) -> Json:
-    """Return the description; of an open server, everybody may call everything without a key."""
+def describe(
+    model: str, schemas: Json, examples: Json, routes: Sequence[tuple[str, str, Needs]], *, is_open: bool
+) -> Json:
+    """Return the description; of an open server, everybody may call everything without a key.
+
+    Examples are of bodies, by the name of their schema or by their type of content.
+    """
     paths: dict[str, Json] = {}
     for method, path, needs in routes:
         operation = OPERATIONS[method, path]
@@ -27,13 +32,26 @@ def describe(model: str, schemas: Json, routes: Sequence[tuple[str, str, Needs]]
             method, path, operation, needs, model, is_open
         )
     security = {} if is_open else {"securitySchemes": {_KEY: {"type": "http", "scheme": "bearer"}}}
-    return {
+    described = {
         "openapi": "3.1.0",
         "info": {"title": f"pacpredict: {model}", "version": version("pacpredict"), "description": _ABOUT},
         "tags": [{"name": heading} for heading in HEADINGS],
         "paths": paths,
         "components": {"schemas": schemas, **security},
     }
+    return _show_examples(described, examples)
+
+
+def _show_examples(description: Json, examples: Json) -> Json:
+    """Put an example beside every body of a request or an answer that there is one of."""
+    for operations in description["paths"].values():
+        for operation in operations.values():
+            bodies = [operation.get("requestBody", {}), operation["responses"]["200"]]
+            for kind, content in (each for body in bodies for each in body.get("content", {}).items()):
+                name = content["schema"].get("$ref", kind).rpartition("/schemas/")[2]
+                if name in examples:
+                    content["example"] = examples[name]
+    return description
 
 
 def _operation(method: str, path: str, operation: Operation, needs: Needs, model: str, is_open: bool) -> Json:

@@ -1,5 +1,6 @@
 """`/openapi.json`, and what the page of it is filled with."""
 
+from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -16,9 +17,10 @@ from pacpredict.serving.responses import json_response
 class Description:
     """Describes the app that it is asked through: its routes as they are, not as somebody has written them down."""
 
-    def __init__(self, model: str, schemas: Json, *, is_open: bool) -> None:
+    def __init__(self, model: str, schemas: Json, examples: Callable[[], Json], *, is_open: bool) -> None:
         self._model = model
         self._schemas = schemas
+        self._examples = examples
         self._is_open = is_open
 
     async def for_programs(self, request: Request) -> Response:
@@ -34,4 +36,4 @@ class Description:
             for route in routes
             for method in sorted((route.methods or set()) - {"HEAD"})
         ]
-        return describe(self._model, self._schemas, table, is_open=self._is_open)
+        return describe(self._model, self._schemas, self._examples(), table, is_open=self._is_open)

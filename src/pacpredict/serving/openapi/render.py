@@ -1,5 +1,6 @@
 """The description as HTML, for people: no library, no request to anywhere."""
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from pacpredict.pages.markup import Child, Markup, join, tag
 from pacpredict.serving.openapi.schemas import Json
 
 _METHODS = ("get", "post")
+_PLAIN_LIST = re.compile(r"\[\n([^][{}]*)\n *\]")
 
 
 class _Route(NamedTuple):
@@ -54,13 +56,14 @@ def _operation(route: _Route) -> Markup:
         title,
         tag("p", operation.get("description", "Needs no key.")),
         _parameters(operation.get("parameters", [])),
-        [_body(kind, content["schema"]) for kind, content in body.items()],
+        [_body(kind, content) for kind, content in body.items()],
         tag("h3", "Responses"),
         figures(
             ["status", "meaning", "content"],
             [_response(*each) for each in operation["responses"].items()],
             n_words=3,
         ),
+        [_example(content) for content in operation["responses"]["200"].get("content", {}).values()],
     )
 
 
@@ -74,8 +77,15 @@ def _parameters(parameters: list[Json]) -> Child:
     return join(tag("h3", "Parameters"), facts(rows))
 
 
-def _body(kind: str, schema: Json) -> Markup:
-    return join(tag("h3", "Body: ", tag("code", kind)), _json(schema))
+def _body(kind: str, content: Json) -> Markup:
+    return join(tag("h3", "Body: ", tag("code", kind)), _json(content["schema"]), _example(content))
+
+
+def _example(content: Json) -> Child:
+    if "example" not in content:
+        return None
+    example = content["example"]
+    return join(tag("h3", "Example"), commands(example) if isinstance(example, str) else _json(example))
 
 
 def _response(status: str, response: Json) -> list[Child]:
@@ -86,5 +96,11 @@ def _folded(title: Child, *content: Child) -> Markup:
     return tag("details", tag("summary", title), tag("div", *content))
 
 
-def _json(schema: Json) -> Markup:
-    return commands(orjson.dumps(schema, option=orjson.OPT_INDENT_2).decode())
+def _json(value: Json) -> Markup:
+    """Show JSON with indents, but lists of plain values in one line."""
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    return commands(_PLAIN_LIST.sub(_in_one_line, text))
+
+
+def _in_one_line(found: re.Match[str]) -> str:
+    return f"[{' '.join(line.strip() for line in found[1].splitlines())}]"

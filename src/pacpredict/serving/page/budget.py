@@ -27,10 +27,12 @@ _WHEN_EXHAUSTED: dict[WhenExhausted, str] = {
 
 
 class Pace(NamedTuple):
-    """How fast charged answers are given at present, and when they end at the pace of the last day."""
+    """How fast charged answers are given, over which time, and when they end at the pace of the last day."""
 
     per_minute: float
+    over: timedelta
     ends: datetime | None
+    is_young: bool = False  # there is no whole day yet
 
 
 class Standing(NamedTuple):
@@ -54,19 +56,21 @@ def look_at(budget: Budget, steps: int, course: Course | None, now: datetime | N
     now = max(now or datetime.now(UTC), datetime.fromisoformat(points[-1].time))
     present = Moment(now, points[-1].sequence, budget.nats(points[-1].steps))
     moments = [*(_moment(point, budget) for point in points), present]
-    ends = forecast([*_recent(course, points[0], now, budget), present], budget.total, _RECENT, _SHORTEST)
+    since = _recent(course, points[0], now, budget)
+    ends = forecast([since, present], budget.total, _RECENT, _SHORTEST)
     earlier = course.before(now - _PRESENT)
     charged = points[-1].steps - (earlier.steps if earlier else 0)
-    minutes = min(_PRESENT, max(now - moments[0].time, _SHORTEST)) / timedelta(minutes=1)
-    return Standing(budget, steps, moments, Pace(charged / minutes, ends))
+    over = min(_PRESENT, max(now - moments[0].time, _SHORTEST))
+    pace = Pace(charged / (over / timedelta(minutes=1)), over, ends, is_young=since.time > now - _RECENT)
+    return Standing(budget, steps, moments, pace)
 
 
-def _recent(course: Course, first: Spent, now: datetime, budget: Budget) -> list[Moment]:
+def _recent(course: Course, first: Spent, now: datetime, budget: Budget) -> Moment:
     """Return from where the pace of the last day is counted."""
     earlier = course.before(now - _RECENT)
     if earlier is None:
-        return [Moment(datetime.fromisoformat(first.time), 0, 0.0)]
-    return [Moment(now - _RECENT, earlier.sequence, budget.nats(earlier.steps))]
+        return Moment(datetime.fromisoformat(first.time), 0, 0.0)
+    return Moment(now - _RECENT, earlier.sequence, budget.nats(earlier.steps))
 
 
 def _moment(point: Spent, budget: Budget) -> Moment:
@@ -120,14 +124,24 @@ def _figures(standing: Standing) -> list[tuple[str, Child]]:
         ("in all", f"{budget.nats(standing.steps):.6g} of {budget.total:.6g} nats"),
     ]
     if standing.pace is not None:
-        rows += [("present rate", _rate(standing.pace.per_minute)), ("ends", _end(standing))]
+        rows += [("present rate", _rate(standing.pace)), ("ends", _end(standing, standing.pace))]
     return rows
 
 
-def _rate(per_minute: float) -> str:
-    if not per_minute:
-        return "nothing was charged in the last 10 minutes"
-    return f"{_three_digits(per_minute)} charged answers a minute, over the last 10 minutes"
+def _rate(pace: Pace) -> str:
+    if not pace.per_minute:
+        return f"nothing was charged in the last {_minutes(_PRESENT)}"
+    if _SHORTEST < pace.over < _PRESENT:
+        time = f"the {_minutes(pace.over)} since the first answer"
+    else:
+        time = f"the last {_minutes(pace.over)}"
+    return f"{_three_digits(pace.per_minute)} charged answers a minute, over {time}"
+
+
+def _minutes(time: timedelta) -> str:
+    """Return a time in minutes: a whole number, or with one digit."""
+    minutes = round(time / timedelta(minutes=1), 1)
+    return "minute" if minutes == 1 else f"{minutes:g} minutes"
 
 
 def _three_digits(value: float) -> str:
@@ -135,11 +149,11 @@ def _three_digits(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
-def _end(standing: Standing) -> str:
+def _end(standing: Standing, pace: Pace) -> str:
     if not standing.left:
         return "now: all of it is spent"
-    ends = standing.pace and standing.pace.ends
-    if ends is None:
-        return "not in sight at the pace of the last day"
-    is_near = ends - standing.moments[-1].time < _RECENT
-    return f"{day(ends)}{f', {ends:%H:%M} UTC' if is_near else ''}, at the pace of the last day"
+    how = "at the pace since the first answer" if pace.is_young else "at the pace of the last day"
+    if pace.ends is None:
+        return f"not in sight {how}"
+    is_near = pace.ends - standing.moments[-1].time < _RECENT
+    return f"{day(pace.ends)}{f', {pace.ends:%H:%M} UTC' if is_near else ''}, {how}"

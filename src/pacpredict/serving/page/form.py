@@ -2,6 +2,9 @@
 
 Of the training data it shows what clients are told anyway: names and kinds of columns. Categories that occurred in
 records are not listed; those that the owner has declared are.
+
+A control has the name of its column in data-column, and no name: a form's properties can be hidden by what is called
+like them, such as `id`, `action` or `submit`.
 """
 
 from pacpredict.mechanism.budget import Budget
@@ -40,7 +43,7 @@ def _fields(schema: AnySchema) -> Child:
     hint = next(iter(schema.summary())) + (", its file in base64" if schema.kind == "image" else "")
     name = schema.to_json()["column"]
     label = tag("label", name, " ", tag("span", hint, class_="faint"), for_="field-0")
-    return tag("div", label, tag("textarea", id="field-0", name=name, required=True), class_="long")
+    return tag("div", label, tag("textarea", id="field-0", data_column=name, required=True), class_="long")
 
 
 def _cost(budget: Budget, steps: int) -> Markup:
@@ -84,13 +87,13 @@ def _hint(column: Column) -> str:
 def _control(field: str, column: Column, can_miss: bool) -> Markup:
     name, needed = column.name, not can_miss
     if column.kind == "text":
-        return tag("textarea", id=field, name=name, required=needed)
+        return tag("textarea", id=field, data_column=name, required=needed)
     if column.kind == "boolean":
         return _choice(field, name, [("true", "yes"), ("false", "no")], can_miss)
     if column.kind == "category" and column.is_declared:
         return _choice(field, name, [(str(each), str(each)) for each in column.categories], can_miss)
     mode = "decimal" if column.kind == "number" else None
-    return tag("input", id=field, name=name, inputmode=mode, autocomplete="off", required=needed)
+    return tag("input", id=field, data_column=name, inputmode=mode, autocomplete="off", required=needed)
 
 
 def _choice(field: str, name: str, options: list[tuple[str, str]], can_miss: bool) -> Markup:
@@ -100,7 +103,7 @@ def _choice(field: str, name: str, options: list[tuple[str, str]], can_miss: boo
         empty,
         [tag("option", text, value=value) for value, text in options],
         id=field,
-        name=name,
+        data_column=name,
         required=not can_miss,
     )
 
@@ -108,4 +111,4 @@ def _choice(field: str, name: str, options: list[tuple[str, str]], can_miss: boo
 def _csv_field(schema: Schema) -> Markup:
     hint = f"{len(schema.columns)} columns: a line of names, and a line of values below it"
     label = tag("label", "CSV ", tag("span", hint, class_="faint"), for_="csv")
-    return tag("div", label, tag("textarea", id="csv", name="csv", data_csv="", required=True), class_="long")
+    return tag("div", label, tag("textarea", id="csv", data_csv="", required=True), class_="long")

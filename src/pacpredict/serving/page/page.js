@@ -5,6 +5,7 @@ const STORED = "pacpredict-key";
 const $ = (id) => document.getElementById(id);
 const parts = [...document.querySelectorAll("[data-part]")];
 let isLocked = false;
+let visit = 0; // counts keys that were given or forgotten: what was asked with another is not shown
 
 // Ask the server, with the key if there is one. It stands in a header, never in an address.
 async function call(path, options = {}) {
@@ -17,9 +18,9 @@ async function call(path, options = {}) {
   return reply;
 }
 
-async function errorOf(reply) {
+function errorOf(reply, text) {
   try {
-    return (await reply.json()).error;
+    return JSON.parse(text).error;
   } catch {
     return `the server said ${reply.status}`;
   }
@@ -38,6 +39,7 @@ function say(text) {
 function lock(wasWrong) {
   if (isLocked) return;
   isLocked = true;
+  visit += 1;
   document.body.dataset.loaded = "false";
   sessionStorage.removeItem(STORED);
   for (const part of parts) part.replaceChildren();
@@ -49,22 +51,24 @@ function lock(wasWrong) {
 }
 
 async function load(part, fresh = false) {
-  let reply;
+  const mine = visit;
+  let reply, text;
   try {
     reply = await call(part.dataset.part);
+    text = await reply.text();
   } catch {
     say("The server does not answer. What you see is what it said last.");
     return;
   }
-  if (reply.status === 401) return;
+  if (reply.status === 401 || mine !== visit) return;
   part.hidden = reply.status === 403; // not for this key
   if (part.hidden) return;
   if (!reply.ok) {
-    say(await errorOf(reply));
+    say(errorOf(reply, text));
     return;
   }
   say("");
-  const content = parse(await reply.text());
+  const content = parse(text);
   const live = part.querySelectorAll("[data-live]");
   if (fresh || !live.length) {
     part.replaceChildren(...content.childNodes);
@@ -76,6 +80,7 @@ async function load(part, fresh = false) {
 
 async function loadAll() {
   isLocked = false;
+  visit += 1;
   $("key-form").hidden = true;
   const [first, ...others] = parts;
   await load(first, true); // may find out that a key is needed: the others then need not be asked for
@@ -106,15 +111,16 @@ for (const part of parts) {
 // Try a query: values go as they were typed, and the server reads them as it reads all queries.
 async function ask(form) {
   const answer = $("answer");
-  const values = [...new FormData(form)].map(([name, value]) => [name, value === "" ? null : value]);
-  const asCsv = form.elements.namedItem("csv")?.dataset.csv !== undefined;
-  const [type, body] = asCsv
-    ? ["text/csv", form.elements.namedItem("csv").value]
+  const controls = [...form.querySelectorAll("[data-column]")];
+  const values = controls.map(({ dataset, value }) => [dataset.column, value === "" ? null : value]);
+  const csv = form.querySelector("[data-csv]");
+  const [type, body] = csv
+    ? ["text/csv", csv.value]
     : ["application/json", JSON.stringify({ dataframe_records: [Object.fromEntries(values)] })];
   const reply = await call("invocations", { method: "POST", headers: { "Content-Type": type }, body });
   if (reply.status === 401) return;
   if (!reply.ok) {
-    answer.textContent = await errorOf(reply);
+    answer.textContent = errorOf(reply, await reply.text());
     answer.className = "refused";
     return;
   }
@@ -137,13 +143,14 @@ async function ask(form) {
 let latest = 0;
 async function plan(form) {
   const number = ++latest;
+  const shown = $("plan");
   await new Promise((resolve) => setTimeout(resolve, 120));
   if (number !== latest) return;
   const reply = await call(`page/plan?${new URLSearchParams(new FormData(form))}`);
-  const content = reply.ok ? parse(await reply.text()).childNodes : [await errorOf(reply)];
+  const text = await reply.text();
   if (number !== latest) return;
-  $("plan").replaceChildren(...content);
-  $("plan").className = reply.ok ? "" : "refused";
+  shown.replaceChildren(...(reply.ok ? parse(text).childNodes : [errorOf(reply, text)]));
+  shown.className = reply.ok ? "" : "refused";
 }
 
 document.addEventListener("submit", (event) => {

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping
 
+from pacpredict import defaults
+from pacpredict.core.attacks import true_positives
 from pacpredict.core.plan import plan
 from pacpredict.core.roc import DEFAULT_FPR
 from pacpredict.exceptions import InvalidPlan
@@ -44,7 +46,7 @@ def render_planner(budget: Budget, prior: float) -> Markup:
         tag(
             "form",
             tag("div", fields, class_="fields"),
-            tag("output", render_plan(given, prior), id="plan", aria_live="polite"),
+            tag("output", render_plan(given, budget, prior), id="plan", aria_live="polite"),
             id="plan-form",
             class_="card",
         ),
@@ -57,8 +59,11 @@ def _written(step: float) -> str:
     return f"2^{exponent:g}" if exponent.is_integer() else repr(step)
 
 
-def render_plan(given: Mapping[str, str], prior: float) -> Markup:
-    """Return what follows from the fields that are not empty; InvalidInput says what is wrong with them."""
+def render_plan(given: Mapping[str, str], budget: Budget, prior: float) -> Markup:
+    """Return what follows from the fields that are not empty; InvalidInput says what is wrong with them.
+
+    The limit on odds is that of the deployment, or the default one if it has none.
+    """
     texts = {field: given[field] for field in _FIELDS if given.get(field, "").strip()}
     numbers = {field: count(text) if field == "queries" else real(text) for field, text in texts.items()}
     if numbers.get("queries", 0) > _MOST_QUERIES:
@@ -76,5 +81,16 @@ def render_plan(given: Mapping[str, str], prior: float) -> Markup:
             f"{percent(made.success)} (a guess without any answer: {percent(made.prior)})",
         ),
         (f"true positives at {percent(made.fpr)}, at most", percent(made.tpr)),
+        _with_limit(made.total_budget_nats, budget, prior),
     ]
     return facts(rows)
+
+
+def _with_limit(total: float, budget: Budget, prior: float) -> tuple[str, Child]:
+    whose, limit, delta = (
+        ("the default limit", defaults.EXPOSURE, defaults.EXPOSURE_DELTA)
+        if budget.exposure is None
+        else ("the deployment's limit", budget.exposure, budget.exposure_delta)
+    )
+    found = true_positives(total, prior, limit, delta)
+    return f"with {whose} on odds, a factor of {math.exp(limit):.3g}", percent(found)

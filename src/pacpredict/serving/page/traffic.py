@@ -68,21 +68,24 @@ class Traffic:
 
     def bars(self, span: Span) -> list[dict[str, float]]:
         """Return how many answers of each kind there were in each part of a span; the last part is under way."""
-        samples = [*self._samples[span], self._read()]
         return [
             {kind: later.answers.get(kind, 0) - earlier.answers.get(kind, 0) for kind in KINDS}
-            for earlier, later in pairwise(samples)
+            for earlier, later in pairwise(self._of(span))
         ]
 
     def latency(self, span: Span) -> list[tuple[float, float]]:
         """Return of each bucket its upper edge in seconds and how many requests of the span are in it."""
-        now = self._read().latency
-        oldest = dict(self._samples[span][0].latency) if self._samples[span] else {}
-        up_to = [(edge, count - oldest.get(edge, 0)) for edge, count in now]
+        first, *_, now = (Counts({}), *self._of(span)) if not self._samples[span] else self._of(span)
+        before = dict(first.latency)
+        up_to = [(edge, count - before.get(edge, 0)) for edge, count in now.latency]
         return [
             (edge, count - before)
             for (edge, count), before in zip(up_to, [0, *(n for _, n in up_to)], strict=False)
         ]
+
+    def _of(self, span: Span) -> list[Counts]:
+        """Return what was counted by now and at the looks before, no longer ago than the span is."""
+        return [*self._samples[span], self._read()][-(span.bars + 1) :]
 
 
 def render_traffic(traffic: Traffic) -> list[Markup]:
@@ -101,8 +104,7 @@ def _answers(traffic: Traffic, span: Span) -> Markup:
     bars = traffic.bars(span)
     sums = {kind: round(sum(bar[kind] for bar in bars)) for kind in KINDS}
     says = f"Answers in {span.title}: " + ", ".join(f"{KINDS[kind]} {n:,}" for kind, n in sums.items())
-    empty = [dict.fromkeys(KINDS, 0.0)] * (span.bars - len(bars))
-    shown = [*empty, *bars][-span.bars :]
+    shown = [*([dict.fromkeys(KINDS, 0.0)] * (span.bars - len(bars))), *bars]
     whole = span.width * span.bars
     marks = [(span.bars * i / 4, _ago(whole * (1 - i / 4))) for i in range(5)]
     text = ", ".join(f"{KINDS[kind]} {n:,}" for kind, n in sums.items() if n) or "nothing was asked"

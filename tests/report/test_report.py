@@ -150,6 +150,15 @@ def test_the_command(home, tmp_path, capsys):
     assert said["chain"] in page
 
 
+def test_what_the_model_is(home):
+    """A reader learns what is told apart, from what, and how often models will disagree."""
+    with Deployment.open(home) as deployment:
+        facts = gather(deployment)
+        about, read = deployment.describe(), text_of(render(facts))
+    assert f"told apart {', '.join(about['classes'])} learned from " in read
+    assert f"models will disagree on about {100 * about['contested_share']:.3g} % of new queries" in read
+
+
 def test_two_printed_pages(home, tmp_path):
     """A real browser prints it on two sheets, with pictures, and asks the network for nothing."""
     out = tmp_path / "report.html"

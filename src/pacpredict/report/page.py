@@ -1,6 +1,7 @@
 """The report as a page: two sheets of paper, or one long screen."""
 
 import math
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -169,7 +170,9 @@ def _deployed(report: Facts) -> Markup:
             "models",
             f"{about['models']} x {about['learner']}, made {day(datetime.fromisoformat(about['created']))}",
         ),
-        ("answers", f"decoder {privacy['decoder']}; charged {charged}"),
+        ("told apart", _listed(about["classes"])),
+        ("learned from", _listed([f"{n} {kind}" for kind, n in about["columns"].items()])),
+        ("answers", f"decoder {privacy['decoder']}; charged {charged}{_contested(about)}"),
         (
             "budget",
             f"{privacy['total_nats']:.6g} nats in all, at most {power(privacy['step_budget_nats'])} for an answer",
@@ -190,10 +193,14 @@ def _spent(report: Facts) -> list[Child]:
         left += f" At the pace of the last 30 days that lasts until {day(report.lasts_until)}."
     if not report.moments:
         return [tag("p", left)]
+    first = day(report.moments[0].time)
     points = [Point(moment.time.timestamp(), 100 * moment.spent_nats / total) for moment in report.moments]
     says = f"Spent over time: {share} of the budget by {day(report.moments[-1].time)}"
     picture = over_time([Point(points[0].x, 0.0), *points], 100.0, says)
-    return [tag("p", left), figure(picture, "Share of the budget that was spent, by time (UTC).")]
+    return [
+        tag("p", left),
+        figure(picture, f"Share of the budget that was spent, by time (UTC), since {first}."),
+    ]
 
 
 def _revealed(report: Facts) -> list[Child]:
@@ -244,6 +251,17 @@ def _records(about: dict[str, Any]) -> str:
     if about["unit"] == "person":
         return f"{records} of {about['units']:,} persons, up to {about['largest_unit']:,} each; protected are persons"
     return f"{records}; protected are {about['units']:,} {about['unit']}s"
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    """List names, and say how many more there are: a report has two pages."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(name if len(name) <= 40 else f"{name[:39]}…" for name in names[:most]) + more
+
+
+def _contested(about: dict[str, Any]) -> str:
+    share = about["contested_share"]
+    return "" if share is None else f"; models will disagree on about {100 * share:.3g} % of new queries"
 
 
 def _unit(about: dict[str, Any]) -> str:

@@ -68,6 +68,17 @@ def test_what_was_decided_is_not_doubted_again():
         ([20240131, 20231224, 19990101], "look like dates: --types x=date:%Y%m%d"),
         (["1", "2", "none", "3"], "has numbers beside 'none': --types x=number --missing 'none'"),
         (["1", "2", "3", ">= 7", "4"], "beside '>= 7': --types x=number$"),
+        (["1.234,56", "950,1"], r"separators, such as '1.234,56': --types x=number:1.234,5$"),
+        (
+            ["17,454", "9,120", "950"],
+            r"'17,454': --types x=number:1,234.5 if that is 17454, or --types x=number:1.234,5 if that is 17.454$",
+        ),
+        (
+            ["1.234", *(f"{i} 200" for i in range(1, 40))],
+            r"'1 200': --types 'x=number:1 234,5' if that is 1200, or --types 'x=number:1 234.5' if that is 1200",
+        ),
+        (["€ 1 200", "€ 12 950"], "'€ 1 200': --types 'x=number:€ 1 234,5'$"),
+        ([*(f"{i},5" for i in range(40)), "n/a"], "--types x=number:1.234,5 --missing 'n/a'$"),
         ([1.0, None, None, None], "missing in 75.0 %"),
         (["k", "k", "k"], "one value only: --drop x"),
     ],

@@ -144,7 +144,7 @@ def _show_records(arguments: Namespace, options: Any, kinds: Any) -> None:
         pool = read_pool(arguments.table, options, kinds)
         show_records(arguments.table.name, pool, as_json=arguments.json)
         return
-    found = survey(read_table(arguments.table, options.missing), options)
+    found = survey(read_table(arguments.table, options.missing, options.texts), options)
     if arguments.json:
         print_json(found.to_json())
     else:

@@ -18,7 +18,11 @@ _FLOAT_PRECISION = "round_trip" if tuple(map(int, pd.__version__.split(".")[:2])
 
 
 def read_table(
-    source: str | Path, missing: Sequence[str] = ("",), *, names: Sequence[str] | None = None
+    source: str | Path,
+    missing: Sequence[str] = ("",),
+    texts: Sequence[str] = (),
+    *,
+    names: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Read a CSV file (.csv, .tsv, .tab, .txt, .data, each also with .gz) or a Parquet file (.parquet, .pq).
 
@@ -26,6 +30,7 @@ def read_table(
     tabs, whichever the first line has most of. Blanks after a separator are skipped.
 
     An empty cell is missing. Others are only if `missing` has them: "?", "NA" or "None" may be meant as they are.
+    The columns `texts` of a CSV file are left as they are written: 1.234 may be a number with separators.
     """
     path = Path(source)
     is_csv = csv_files.is_csv(path)
@@ -35,13 +40,15 @@ def read_table(
             f"{', '.join(csv_files.SUFFIXES)} (with or without .gz) or {', '.join(_PARQUET)}"
         )
     with csv_files.explaining(path):
-        table = _read_csv(path, missing, names) if is_csv else _read_parquet(path, missing)
+        table = _read_csv(path, missing, texts, names) if is_csv else _read_parquet(path, missing)
     if table.empty:
         raise InvalidTable(f"{path} has column names, but no rows")
     return table
 
 
-def _read_csv(path: Path, missing: Sequence[str], names: Sequence[str] | None) -> pd.DataFrame:
+def _read_csv(
+    path: Path, missing: Sequence[str], texts: Sequence[str], names: Sequence[str] | None
+) -> pd.DataFrame:
     with csv_files.open_text(path) as file:
         separator, header = csv_files.first_line(path, file)
     columns = csv_files.check_names(path, header if names is None else list(names), header)
@@ -57,6 +64,7 @@ def _read_csv(path: Path, missing: Sequence[str], names: Sequence[str] | None) -
                 index_col=False,
                 keep_default_na=False,
                 na_values=["", *missing],
+                dtype=dict.fromkeys(texts, str),
                 skipinitialspace=True,
                 float_precision=_FLOAT_PRECISION,
                 low_memory=False,  # types are those of whole columns, not of blocks

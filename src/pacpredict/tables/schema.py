@@ -104,7 +104,8 @@ class Schema:
     def infer(cls, table: Any, unknown: Unknown = defaults.UNKNOWN, types: Types | None = None) -> "Schema":
         """Find out what the columns of a training table are; forms.py says what a table can be.
 
-        `types` declares what some of them are: "number", "boolean", "category", "text", "date" or "date:FORMAT".
+        `types` declares what some of them are: "number", "boolean", "category", "text", "date", "date:FORMAT" or
+        "number:EXAMPLE", as declared.py and separators.py have it.
 
         Raises
         ------

@@ -6,6 +6,7 @@ What is noticed here are guesses, from names and values. They are said, and deci
 import re
 import shlex
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from pacpredict.tables.infer import infer_column
 from pacpredict.tables.options import TableOptions
 from pacpredict.tables.resemblance import resemblance_hint
 from pacpredict.tables.schema import Schema
+from pacpredict.tables.separators import guess_forms, number_written
 from pacpredict.tables.values import as_limit, as_number
 from pacpredict.tables.words import N_WORD_FEATURES
 from pacpredict.types import IntArray
@@ -35,6 +37,8 @@ _TELLS_TOO_MUCH = 0.9
 # Texts of which this share are numbers were meant to be numbers.
 _NEARLY_NUMBERS = 0.5
 _MISSING_A_LOT = 0.5
+# Different texts that are looked at to see whether they are numbers with separators.
+_LOOKED_AT = 1000
 # Words among numbers, up to which they may mean that the number is missing.
 _MOST_WORDS_FOR_MISSING = 5
 # Parts of names by which outcomes go; a column of such a name is asked about, not judged.
@@ -225,7 +229,7 @@ def _why(given: _Series, of_dtype: list[Any] | None, declared: Declared | None) 
 
 def _action(column: Column) -> str:
     if column.kind == "number":
-        return "<0.5 counts as 0.5" if column.has_limits else "as it is"
+        return "<0.5 counts as 0.5" if column.has_limits else column.form or "as it is"
     return {
         "boolean": "yes or no",
         "category": f"{len(column.categories)} categories",
@@ -245,20 +249,49 @@ def _doubts(column: Column, given: _Series) -> list[str]:
     if column.kind == "number" and _look_like_days(given.distinct):
         doubts.append(
             f"has numbers such as {given.distinct[0]:.0f}, which look like dates: "
-            f"--types {shlex.quote(given.name)}=date:%Y%m%d"
+            f"{_types(given.name, 'date:%Y%m%d')}"
         )
     return doubts
 
 
 def _nearly_numbers(given: _Series) -> str | None:
+    texts = [value for value in given.distinct if isinstance(value, str)]
+    if forms := guess_forms(islice(texts, _LOOKED_AT)):
+        return _separated_numbers(given.name, texts, forms)
     others = [value for value in given.distinct if as_number(value) is None]
     if len(given.distinct) - len(others) < _NEARLY_NUMBERS * len(given.distinct):
         return None
-    words = [value for value in others if as_limit(value) is None]
+    words = [value for value in others if as_number(as_limit(value) or "") is None]
     if not others or len(words) > _MOST_WORDS_FOR_MISSING:
         return None
-    meaning = "".join(f" --missing {value!r}" for value in words)
-    return f"has numbers beside {show_some(others, 3)}: --types {shlex.quote(given.name)}=number{meaning}"
+    return f"has numbers beside {show_some(others, 3)}: {_types(given.name, 'number')}{_as_missing(words)}"
+
+
+def _separated_numbers(name: str, texts: list[str], forms: list[str]) -> str:
+    """Say how a column of numbers with separators can be declared; where it may mean two things, which is which."""
+    numbers = {form: {text: number_written(text, form) for text in texts} for form in forms}
+
+    def tells_most(text: str) -> tuple[int, bool]:
+        return len({found[text] for found in numbers.values()} - {None}), as_number(text) is None
+
+    example = max(texts, key=tells_most)
+    words = [text for text in texts if all(found[text] is None for found in numbers.values())]
+    meaning = _as_missing(words[:_MOST_WORDS_FOR_MISSING])
+    ways = [f"{_types(name, f'number:{form}')}{meaning}" for form in forms]
+    if len(forms) > 1:
+        ways = [
+            way if (number := numbers[form][example]) is None else f"{way} if that is {number:.15g}"
+            for form, way in zip(forms, ways, strict=True)
+        ]
+    return f"has numbers with separators, such as {show(example)}: {', or '.join(ways)}"
+
+
+def _types(name: str, kind: str) -> str:
+    return f"--types {shlex.quote(f'{name}={kind}')}"
+
+
+def _as_missing(words: list[str]) -> str:
+    return "".join(f" --missing {word!r}" for word in words)
 
 
 def _look_like_days(distinct: list[Any]) -> bool:
@@ -280,7 +313,8 @@ def _outcome(column: Column, given: _Series, labels: _Series) -> str | None:
     if (labels.codes < 0).any() or len(labels.distinct) < 2:
         return None
     cells = given.codes + 1
-    if column.kind == "number" and not column.has_limits:
-        cells = cells_of_numbers(np.array([np.nan, *map(as_number, given.distinct)], np.float64)[cells])
+    if column.kind == "number":
+        numbers = column.numbers([None, *given.distinct], "missing")
+        cells = cells_of_numbers(np.array(numbers, np.float64)[cells])
     share = share_explained(cells, labels.codes)
     return f"says {percent(share)} of the target by itself" if share >= _TELLS_TOO_MUCH else None

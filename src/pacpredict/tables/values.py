@@ -91,10 +91,10 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def as_limit(text: str) -> float | None:
-    """Return the limit in a text such as "<0.5" or ">= 100", None if there is none."""
+def as_limit(text: str) -> str | None:
+    """Return the limit in a text such as "<0.5" or ">= 100", as it is written; None if there is none."""
     sign = _LIMIT.match(text)
-    return None if sign is None else _parse(text[sign.end() :])
+    return None if sign is None else text[sign.end() :]
 
 
 def other_spellings(value: Any) -> Iterator[str | float]:

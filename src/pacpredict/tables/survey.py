@@ -21,6 +21,7 @@ from pacpredict.tables.forms import as_values, declared_categories
 from pacpredict.tables.identifiers import identifier_hint
 from pacpredict.tables.infer import infer_column
 from pacpredict.tables.options import TableOptions
+from pacpredict.tables.persons import Coded, facts_of_persons, person_hint
 from pacpredict.tables.resemblance import resemblance_hint
 from pacpredict.tables.schema import Schema
 from pacpredict.tables.separators import guess_forms, number_written
@@ -126,14 +127,34 @@ def survey(frame: Any, options: TableOptions) -> Survey:
     labels = columns[names.index(options.target)]
     declared, of_dtype = parse_types(options.types), declared_categories(frame)
     features = set(options.features(names))
+    persons = _facts([column for column in columns if column.name in features], options)
     reports = [
-        _feature(column, of_dtype.get(j), declared.get(column.name), labels)
+        _feature(column, of_dtype.get(j), declared.get(column.name), labels, persons.get(column.name, []))
         if column.name in features
         else _other(column, options)
         for j, column in enumerate(columns)
     ]
     hints = () if any(one.problem for one in reports) else _hints(frame, options)
     return Survey(len(frame), tuple(reports), hints)
+
+
+def _facts(features: list[_Series], options: TableOptions) -> dict[str, list[str]]:
+    """Return the columns that may tell persons apart, with what never varies within one of their values."""
+    if options.person is not None or options.person_per_row:
+        return {}
+    return facts_of_persons([Coded(one.name, *_in_order(one)) for one in features])
+
+
+def _in_order(given: _Series) -> tuple[IntArray, bool]:
+    """Return codes in the order of the values, and whether the column may name somebody: no fractions, no booleans."""
+    try:
+        ranks = np.argsort(np.argsort(np.array(given.distinct)))
+    except TypeError:  # texts beside numbers, which are refused
+        ranks = np.arange(len(given.distinct))
+    codes = np.where(given.codes < 0, -1, ranks[given.codes])
+    return codes, all(
+        isinstance(one, str | int) or (isinstance(one, float) and one.is_integer()) for one in given.distinct
+    )
 
 
 def _hints(frame: Any, options: TableOptions) -> tuple[str, ...]:
@@ -198,7 +219,7 @@ def _target(column: _Series) -> ColumnReport:
 
 
 def _feature(
-    given: _Series, of_dtype: list[Any] | None, declared: Declared | None, labels: _Series
+    given: _Series, of_dtype: list[Any] | None, declared: Declared | None, labels: _Series, facts: list[str]
 ) -> ColumnReport:
     name, (missing, distinct) = given.name, given.counts
     try:
@@ -206,7 +227,7 @@ def _feature(
         column = infer_column(name, [*given.distinct, *([None] if missing else [])], of_dtype, declared)
     except InvalidTable:
         return ColumnReport(name, "?", missing, distinct, "refused", (), _why(given, of_dtype, declared))
-    warnings = [] if of_dtype is not None or declared is not None else _doubts(column, given)
+    warnings = [] if of_dtype is not None or declared is not None else _doubts(column, given, facts)
     if distinct == 1:
         warnings.append(f"has one value only: --drop {shlex.quote(name)}")
     if missing > _MISSING_A_LOT * len(given.codes):
@@ -238,12 +259,15 @@ def _action(column: Column) -> str:
     }[column.kind]
 
 
-def _doubts(column: Column, given: _Series) -> list[str]:
+def _doubts(column: Column, given: _Series, facts: list[str]) -> list[str]:
     """Say why a column may not be what its values make of it."""
     doubts = []
     hint = identifier_hint(column.name, as_values(column.name, given.values, InvalidTable))
     if hint is not None:
         doubts.append(hint.removeprefix(f"column {show(column.name)} "))
+    elif facts:
+        missing, distinct = given.counts
+        doubts.append(person_hint(column.name, distinct, len(given.codes) - missing, facts))
     if column.kind in {"category", "text"} and (near := _nearly_numbers(given)) is not None:
         doubts.append(near)
     if column.kind == "number" and _look_like_days(given.distinct):

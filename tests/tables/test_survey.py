@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hospital import OPTIONS, TARGET, hospital
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from pacpredict.exceptions import InvalidInput, InvalidTable
 from pacpredict.tables.association import cells_of_numbers, share_explained
@@ -118,6 +119,76 @@ def test_a_column_that_follows_from_the_target():
     assert re.match(r"says (99|100)\.\d % of the target by itself", found["copy"].warnings[0])
     assert not found["noise"].warnings
     assert not any("by itself" in warning for warning in found["names"].warnings)
+
+
+def loans(n=2000):
+    """Return loans of which one in twenty defaults, and nothing that tells which."""
+    rng = np.random.default_rng(4)
+    y = np.where(rng.random(n) < 0.05, "default", "paid")
+    return pd.DataFrame({"income": rng.normal(size=n), "job": rng.choice(["a", "b", None], n), "y": y})
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            lambda bad, rng: np.where(bad, rng.choice(["ann", "bob", "cy"], len(bad)), None),
+            "is filled in in 100.0 %",
+        ),
+        (
+            lambda bad, rng: np.where(bad & (rng.random(len(bad)) < 0.6), "ann", None),
+            r"is filled in in \d\d.\d %",
+        ),
+        (lambda bad, rng: np.where(bad, np.nan, rng.normal(size=len(bad))), "is missing in 100.0 %"),
+        (
+            lambda bad, rng: np.where(bad & (rng.random(len(bad)) < 0.7), rng.random(len(bad)), 0.0),
+            "is not 0.0 in",
+        ),
+        (lambda bad, rng: np.where(bad & (rng.random(len(bad)) < 0.5), "sold", "no"), "is not 'no' in"),
+    ],
+    ids=["filled", "half filled", "missing", "zeros", "flag"],
+)
+def test_a_mark_of_a_rare_class_is_asked_about(values, words):
+    """A column that is filled, missing or other than usual in one class alone tells it, however rare it is."""
+    table, rng = loans(), np.random.default_rng(5)
+    found = look(table.assign(x=values((table["y"] == "default").to_numpy(), rng)))
+    said = " ".join(found["x"].warnings)
+    assert re.search(
+        words + r".*of the records of 'default', and 100.0 % of the records where it is so", said
+    )
+    assert "is it known when the question is asked? If not, --drop x" in said
+    assert not found["income"].warnings
+    assert not found["job"].warnings
+
+
+def test_a_good_predictor_is_no_mark():
+    """What is missing at random, or marks both classes, is left alone; so are the columns of well-known tables."""
+    table, rng = loans(), np.random.default_rng(6)
+    often = np.where(table["y"] == "default", 0.6, 0.1)
+    found = look(table.assign(x=np.where(rng.random(len(table)) < often, "late", "never")))
+    assert not found["x"].warnings
+    for load in (load_iris, load_wine, load_breast_cancer):
+        data = load(as_frame=True)
+        assert not [
+            one for one in look(data.frame, "target").values() if "of that class" in " ".join(one.warnings)
+        ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dropout",
+        "Withdrawn",
+        "in_collections",
+        "charged_off",
+        "amount written off",
+        "ChargedOff",
+        "write-off",
+    ],
+)
+def test_names_of_outcomes(name):
+    """Names of what happens at the end are asked about."""
+    assert "sounds like an outcome" in look(with_target(**{name: [1.5, 2.5, 3.5] * 10}))[name].warnings[0]
 
 
 def test_the_share_that_is_explained():

@@ -179,16 +179,28 @@ class Workshop:
         return False
 
 
-def deployments_beside(path: str | Path, pool: Pool) -> list[str]:
-    """Return the names of artifacts in the same folder that were fitted on the same records."""
-    digest, names = pool.digest(), []
+def deployments_beside(path: str | Path, pool: Pool, source: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the names of artifacts in the same folder that were fitted on the same file, records or persons."""
+    names = []
     for manifest in sorted(Path(path).absolute().parent.glob(f"*/{MANIFEST}")):
         with suppress(InvalidArtifact, OSError):
-            if read_json(manifest).get("records_sha256") == digest and manifest.parent != partial_of(
-                Path(path)
+            if manifest.parent != partial_of(Path(path)) and _is_of_same(
+                read_json(manifest), pool, source or {}
             ):
                 names.append(manifest.parent.name)
     return names
+
+
+def _is_of_same(manifest: Mapping[str, Any], pool: Pool, source: Mapping[str, Any]) -> bool:
+    """Tell whether a fit was on the same records, also if it took another target or other columns of these."""
+    theirs, units = manifest.get("source") or {}, pool.units
+    same_file = any(key in source and theirs.get(key) == source[key] for key in ("path", "sha256"))
+    if same_file or manifest.get("records_sha256") == pool.digest():
+        return True
+    # Which rows are of one person is as good as a fingerprint of the table, but not where each is of another one.
+    of_units = manifest.get("units") or {}
+    tells = units.kind == "person" and units.count < len(pool) == manifest.get("n_records")
+    return tells and of_units.get("kind") == "person" and of_units.get("sha256") == units.digest()
 
 
 def begun_plan(path: str | Path) -> dict[str, Any] | None:

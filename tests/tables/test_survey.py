@@ -107,6 +107,45 @@ def test_ordinary_columns_are_left_alone(values):
     assert look(with_target(x=rng.permutation(values * 10)))["x"].warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([*range(20, 80), -9, -9, -9], "has '-9' (3 records): if that means missing, --missing x=-9"),
+        ([*range(40), -1, -1, -1, -1], "has '-1' (4 records): if that means missing, --missing x=-1"),
+        ([*range(9), *[99] * 5], "has '99' (5 records): if that means missing, --missing x=99"),
+        ([*np.linspace(-5, 30, 40), *[-999.0] * 3], "has '-999' (3 records)"),
+        ([*range(18, 90), *[999] * 4, *[-9] * 3], "has '-9' (3 records), '999' (4 records)"),
+        ([*"abc" * 9, "unknown"], "has 'unknown' (1 record): if that means missing, --missing x=unknown"),
+        ([*"abc" * 9, "?", "n/a"], "--missing 'x=?' --missing x=n/a"),
+        ([*"abc" * 9, "NA", " - "], "--missing x=NA --missing 'x= - '"),
+    ],
+    ids=str,
+)
+def test_codes_that_may_mean_missing(values, words):
+    """Codes apart from all other numbers, and words of people who do not know, are named with the option."""
+    said = " ".join(look(with_target(x=values))["x"].warnings)
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [*range(60, 99), *[99] * 5],  # ages
+        [-1, 0, 1] * 10,
+        [*range(-20, 20)] * 2,
+        [*range(-9, 20)] * 3,
+        [*range(0, 90_000, 777), *[99_999] * 3],
+        [*range(9), 99],  # once
+        [*np.linspace(0, 1, 40), 1.5],
+        [*"abc" * 9, "none", "a-b"],
+    ],
+    ids=str,
+)
+def test_values_that_mean_what_they_are(values):
+    """Numbers that go on to a code, both signs and answers are left alone."""
+    assert "--missing" not in " ".join(look(with_target(x=values))["x"].warnings)
+
+
 def test_a_column_that_follows_from_the_target():
     """A column that tells most of the target is asked about, by any name; one of random numbers is not."""
     rng = np.random.default_rng(1)

@@ -3,6 +3,7 @@
 import gzip
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -190,3 +191,23 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InvalidTable, match=r"pip install 'pacpredict\[parquet\]'"):
         read_table(tmp_path / "a.parquet")
+
+
+def test_a_code_of_one_column(write, tmp_path):
+    """What means missing in one column is a value in others: in CSV, in Parquet, and in queries of every form."""
+    missing = ["age=-9", "?", "a=b"]  # no column is called a
+    path = write("a.csv", "age,score,job\n-9,-9,?\n30,2,a=b\n40,3,-9\n")
+    table = read_table(path, missing)
+    assert table.isna().to_numpy().tolist() == [
+        [True, False, True],
+        [False, False, True],
+        [False, False, False],
+    ]
+    table = pd.DataFrame({"age": [-9, 30], "score": [-9, 2], "job": ["?", "-9"]})
+    table.to_parquet(tmp_path / "a.parquet")
+    again = read_table(tmp_path / "a.parquet", missing)
+    assert again.isna().to_numpy().tolist() == [[True, False, True], [False, False, False]]
+    numbers = pd.DataFrame({"age": [None, 30.0], "score": [-9.0, 2.0]})
+    schema = replace(Schema.infer(numbers), missing=("age=-9",))
+    for query in (np.array([[-9.0, -9.0]]), [["-9", "-9"]], {"age": [-9], "score": [-9]}):
+        assert np.isnan(schema.rows(query).numbers).tolist() == [[True, False]]

@@ -141,9 +141,13 @@ def _features(given: Columns, kept: Columns, artifact: "Artifact") -> Columns:
 
 def _with_missing(columns: Columns, texts: Sequence[str]) -> Columns:
     """Take cells of a CSV file that are empty, or have one of these texts, as missing."""
-    none = {"", *texts}
+    from pacpredict.tables.values import codes_by_column  # noqa: PLC0415
+
+    none = {name: {"", *codes} for name, codes in codes_by_column(texts, columns).items()}
     return {
-        name: [None if cell in none else cell for cell in column] if isinstance(column, list) else column
+        name: [None if cell in none[name] else cell for cell in column]
+        if isinstance(column, list)
+        else column
         for name, column in columns.items()
     }
 

@@ -13,6 +13,7 @@ from pacpredict.tables.distinct import Distinct
 from pacpredict.tables.forms import as_values
 from pacpredict.tables.identifiers import identifier_hint
 from pacpredict.tables.persons import person_hint
+from pacpredict.tables.sentinels import codes_for_missing
 from pacpredict.tables.separators import guess_forms, number_written
 from pacpredict.tables.values import as_limit, as_number
 
@@ -33,8 +34,11 @@ def doubts_about(column: Column, given: Distinct, facts: list[str]) -> list[str]
     elif facts:
         missing, distinct = given.counts
         doubts.append(person_hint(column.name, distinct, len(given.codes) - missing, facts))
-    if column.kind in {"category", "text"} and (near := _nearly_numbers(given)) is not None:
+    near = _nearly_numbers(given) if column.kind in {"category", "text"} else None
+    if near is not None:
         doubts.append(near)
+    elif column.kind != "boolean" and (codes := codes_for_missing(given, is_number=column.kind == "number")):
+        doubts.append(_may_be_missing(given.name, codes))
     if column.kind == "number" and _look_like_days(given.distinct):
         doubts.append(
             f"has numbers such as {given.distinct[0]:.0f}, which look like dates: "
@@ -77,6 +81,14 @@ def _separated_numbers(name: str, texts: list[str], forms: list[str]) -> str:
 
 def _types(name: str, kind: str) -> str:
     return f"--types {shlex.quote(f'{name}={kind}')}"
+
+
+def _may_be_missing(name: str, codes: dict[str, int]) -> str:
+    found = ", ".join(
+        f"{show(code)} ({n:,} {'record' if n == 1 else 'records'})" for code, n in codes.items()
+    )
+    options = "".join(f" --missing {shlex.quote(f'{name}={code}')}" for code in codes)
+    return f"has {found}: if that means missing,{options}"
 
 
 def _as_missing(words: list[str]) -> str:

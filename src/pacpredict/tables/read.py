@@ -8,7 +8,7 @@ import pandas as pd
 
 from pacpredict.exceptions import InvalidTable
 from pacpredict.tables import csv_files
-from pacpredict.tables.values import MissingCodes
+from pacpredict.tables.values import MissingCodes, codes_by_column
 
 _PARQUET = (".parquet", ".pq")
 
@@ -30,6 +30,7 @@ def read_table(
     tabs, whichever the first line has most of. Blanks after a separator are skipped.
 
     An empty cell is missing. Others are only if `missing` has them: "?", "NA" or "None" may be meant as they are.
+    "age=-9" is missing in the column age only.
     The columns `texts` of a CSV file are left as they are written: 1.234 may be a number with separators.
     """
     path = Path(source)
@@ -63,7 +64,7 @@ def _read_csv(
                 header=0 if names is None else None,
                 index_col=False,
                 keep_default_na=False,
-                na_values=["", *missing],
+                na_values={name: ["", *codes] for name, codes in codes_by_column(missing, columns).items()},
                 dtype=dict.fromkeys(texts, str),
                 skipinitialspace=True,
                 float_precision=_FLOAT_PRECISION,
@@ -90,5 +91,7 @@ def _read_parquet(path: Path, missing: Sequence[str]) -> pd.DataFrame:
             table = stored.read().to_pandas()
     except pa.ArrowException as problem:
         raise InvalidTable(f"{path} cannot be read as Parquet: {problem}") from problem
-    codes = MissingCodes(missing)
-    return table if not codes else table.apply(lambda column: column.mask(codes.among(column)))
+    for name, texts in codes_by_column(missing, table.columns).items():
+        if codes := MissingCodes(texts):
+            table[name] = table[name].mask(codes.among(table[name]))
+    return table

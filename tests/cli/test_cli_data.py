@@ -169,6 +169,10 @@ def test_numbers_with_separators(tmp_path, capsys):
     assert code == 0, errors
     first, second = (line.split(",")[:2] for line in output.splitlines()[1:])
     assert first == second  # one label, and one number in the history
+    (tmp_path / "bad.csv").write_text("amount;cost\n17.454;17.454,5\n\n17.454;17.454.5\n")
+    code, output, errors = run_here(capsys, "predict", tmp_path / "a.pac", tmp_path / "bad.csv")
+    assert (code, output) == (2, "")
+    assert "bad.csv, line 4: column 'cost', row 1 (from 0): expected a number written as 1.234,5" in errors
 
 
 @pytest.mark.parametrize(

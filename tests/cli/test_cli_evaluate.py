@@ -235,7 +235,7 @@ def test_advice():
     assert (best.learner, best.decode, best.accuracy) == ("y", "map", 0.85)
     assert (best.half_data, best.noise) == (pytest.approx(0.2), pytest.approx(-0.05))
     assert best.warnings == (
-        "map tells more about the records of the pool than argmax: docs/threat-model.md says what",
+        "map tells more about the records of the pool than argmax: the page 'Threat model' says what",
     )
     assert not advise([close], 2.0**-32).warnings
     poor = advise([evaluation("z", {"argmax": 0.505, "map": 0.6}, contested=0.9)], 2.0**-32)

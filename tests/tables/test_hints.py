@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
+from pacpredict.evaluation.evaluate import evaluate
+from pacpredict.exceptions import PrivacyWarning
 from pacpredict.tables.identifiers import identifier_hint
 from pacpredict.tables.options import TableOptions
 from pacpredict.tables.resemblance import near_duplicates, resemblance_hint
@@ -187,3 +189,11 @@ def test_tables_of_few_values_are_left_alone():
     assert resemblance(rng.integers(0, 4, (2000, 6)).astype(float)) is None
     assert resemblance(np.arange(50.0)[:, None]) is None
     assert resemblance(np.tile(np.arange(40.0), (30, 10))[:, :300] + np.eye(30, 300)) is None
+
+
+def test_an_evaluation_in_python_warns_as_a_fit_does():
+    """evaluate() points out columns that name persons, with the words of fit."""
+    table = cohort()
+    quick = {"n_models": 4, "folds": 2, "trials": 2, "step_budgets": [2.0**-8], "n_jobs": 1}
+    with pytest.warns(PrivacyWarning, match="column 'w' may tell persons apart"):
+        evaluate(table, ["a", "b"] * 450, "decision-tree", **quick)

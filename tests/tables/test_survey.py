@@ -31,7 +31,7 @@ def test_a_messy_table():
     """Ids, dates, limits of detection, constants and other outcomes are each pointed out, and nothing else is."""
     found = look(STAYS, TARGET)
     said = {name: one.warnings for name, one in found.items() if one.warnings}
-    assert set(said) == {"record_id", "patient_id", "crp", "site", "died", "length_of_stay"}
+    assert set(said) == {"record_id", "patient_id", "ward", "crp", "site", "died", "length_of_stay"}
     assert "looks like an identifier (500 different values" in said["patient_id"][0]
     assert "--person patient_id" in said["patient_id"][0]
     assert said["crp"] == ("has numbers beside 'n/a', '<0.5': --types crp=number --missing 'n/a'",) or said[
@@ -105,6 +105,24 @@ def test_ordinary_columns_are_left_alone(values):
     """Numbers, categories and booleans give no reason to doubt."""
     rng = np.random.default_rng(0)
     assert look(with_target(x=rng.permutation(values * 10)))["x"].warnings == ()
+
+
+@pytest.mark.parametrize("name", ["branch_code", "site", "PostCode", "zip", "plz"])
+def test_codes_that_are_taken_as_quantities(name):
+    """Whole numbers in a column named like a code may be names: as a category, or left out if there are many."""
+    few, many = np.arange(300) % 40 + 100, np.arange(300) * 97 + 10_000
+    said = " ".join(look(with_target(**{name: few}))[name].warnings)
+    assert f"sounds like a code: if its numbers are names, --types {name}=category" in said
+    said = " ".join(look(with_target(**{name: many}))[name].warnings)
+    assert f"if its numbers are names, --drop {name}" in said
+    assert not look(with_target(**{name: few}), types={name: "number"})[name].warnings
+    assert not look(with_target(amount=few))["amount"].warnings
+
+
+def test_a_limit_is_shown_by_its_own_example():
+    """What a limit counts as is said of one that the column has."""
+    found = look(with_target(x=["12", "<10", "15", "> 99"] * 5), types={"x": "number"})
+    assert found["x"].action == "<10 counts as 10"
 
 
 @pytest.mark.parametrize(

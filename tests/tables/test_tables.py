@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from pacpredict.exceptions import InvalidTable
-from pacpredict.tables.csv_files import is_csv, read_texts
+from pacpredict.tables.csv_files import is_csv, line_of, read_texts
 from pacpredict.tables.read import read_table
 from pacpredict.tables.schema import Schema
 
@@ -125,7 +125,7 @@ def test_as_texts(write, name, content):
         ("a.csv", "a,b\n1,2\n1,2,3\n", "cannot be read as CSV: .*line 3"),
         ("a.csv", "a,b\n1,2,3\n", "cannot be read as CSV"),
         ("a.csv", 'a,b\n"1,2\n', "cannot be read as CSV"),
-        ("a.csv", "a\né\n".encode("latin-1"), "not UTF-8"),
+        ("a.csv", "a\né\n".encode("latin-1"), "not UTF-8 .*iconv -f cp1252 -t utf-8 .*a.csv > NEW"),
         ("a.csv", "é,b\n1,2\n".encode("latin-1"), "not UTF-8"),
         ("a.csv", packed("a\n1\n"), "not UTF-8"),
         ("a.csv.gz", "a\n1\n", "cannot be read: Not a gzipped file"),
@@ -211,3 +211,9 @@ def test_a_code_of_one_column(write, tmp_path):
     schema = replace(Schema.infer(numbers), missing=("age=-9",))
     for query in (np.array([[-9.0, -9.0]]), [["-9", "-9"]], {"age": [-9], "score": [-9]}):
         assert np.isnan(schema.rows(query).numbers).tolist() == [[True, False]]
+
+
+def test_the_line_of_a_row(write):
+    """Rows are found by the lines on which they end, also behind blank lines and cells of several lines."""
+    path = write("a.csv", 'a;b\n\n1;2\n"x\ny";3\n\n4;5\n')
+    assert [line_of(path, row) for row in range(3)] == [3, 5, 7]

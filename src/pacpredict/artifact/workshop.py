@@ -46,6 +46,7 @@ from pacpredict.files import (
 )
 from pacpredict.learners.learner import Learner, Voter
 from pacpredict.mechanism.secret import Secret
+from pacpredict.show import show
 from pacpredict.training.block import Fitted
 from pacpredict.training.pool import Pool
 from pacpredict.training.recipe import Recipe
@@ -157,7 +158,8 @@ class Workshop:
         """Go on only with the fit that was begun here."""
         plan = as_json(self._plan())
         if begun := begun_plan(self.path):
-            differing = [name for name, value in json.loads(plan).items() if begun.get(name) != value]
+            now = json.loads(plan)
+            differing = list(_differences({name: begun.get(name) for name in now}, now))
             if differing:
                 raise InvalidArtifact(
                     f"{self.partial} was begun with another {', '.join(differing)}: run that fit again to finish it, "
@@ -189,6 +191,20 @@ def deployments_beside(path: str | Path, pool: Pool, source: Mapping[str, Any] |
             ):
                 names.append(manifest.parent.name)
     return names
+
+
+def _differences(begun: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs by name and, where that is a single setting, as it was and is."""
+    for name in sorted({*begun, *now}):
+        then, here = begun.get(name), now.get(name)
+        if then == here:
+            continue
+        if isinstance(then, dict) and isinstance(here, dict):
+            yield f"{name} ({', '.join(_differences(then, here))})"
+        elif isinstance(then, list | dict) or isinstance(here, list | dict) or name.endswith("sha256"):
+            yield name
+        else:
+            yield f"{name} ({show(then)}, now {show(here)})"
 
 
 def _is_of_same(manifest: Mapping[str, Any], pool: Pool, source: Mapping[str, Any]) -> bool:

@@ -192,7 +192,7 @@ class Column:
             row,
             # Which ones there are is for the owner to say: they were read from the training data.
             f"{show(value)} is none of the categories of this column; "
-            "a model fitted with unknown='missing' takes such values as missing",
+            "a model fitted with --unknown missing (unknown='missing' in Python) takes such values as missing",
         )
 
     def _text(self, row: int, value: Any) -> str:
@@ -205,7 +205,7 @@ class Column:
         return str(value)
 
     def refusal(self, row: int, problem: str) -> InvalidQuery:
-        return InvalidQuery(f"column {show(self.name)}, row {row} (from 0): {problem}")
+        return InvalidQuery(f"column {show(self.name)}, row {row} (from 0): {problem}", int(row))
 
 
 def as_floats(values: npt.NDArray[Any]) -> FloatArray:

@@ -1,5 +1,6 @@
 """Why a column may not be what its values make of it: each doubt with the option that settles it."""
 
+import re
 import shlex
 from itertools import islice
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from pacpredict.exceptions import InvalidTable
 from pacpredict.show import show, show_some
 from pacpredict.tables.column import Column
+from pacpredict.tables.declared import MOST_CATEGORIES
 from pacpredict.tables.distinct import Distinct
 from pacpredict.tables.forms import as_values
 from pacpredict.tables.identifiers import identifier_hint
@@ -21,6 +23,25 @@ from pacpredict.tables.values import as_limit, as_number
 _NEARLY_NUMBERS = 0.5
 # Different texts that are looked at to see whether they are numbers with separators.
 _LOOKED_AT = 1000
+# Words by which the names of codes end: their numbers have an order, and it means nothing.
+_CODES = {
+    *(
+        "code",
+        "codes",
+        "zip",
+        "zipcode",
+        "postcode",
+        "postalcode",
+        "plz",
+        "site",
+        "branch",
+        "store",
+        "ward",
+        "region",
+    ),
+    *("district", "county", "station", "department", "dept", "clinic", "hospital", "filiale"),
+}
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Words among numbers, up to which they may mean that the number is missing.
 _MOST_WORDS_FOR_MISSING = 5
 
@@ -44,7 +65,17 @@ def doubts_about(column: Column, given: Distinct, facts: list[str]) -> list[str]
             f"has numbers such as {given.distinct[0]:.0f}, which look like dates: "
             f"{_types(given.name, 'date:%Y%m%d')}"
         )
+    elif column.kind == "number" and hint is None and _name_places(given.name, given.distinct):
+        is_few = len(given.distinct) <= MOST_CATEGORIES
+        remedy = _types(given.name, "category") if is_few else f"--drop {shlex.quote(given.name)}"
+        doubts.append(f"is taken as a quantity, and sounds like a code: if its numbers are names, {remedy}")
     return doubts
+
+
+def _name_places(name: str, distinct: list[Any]) -> bool:
+    """Tell whether whole numbers are codes by the name of their column: of a branch, a ward, an area."""
+    words = [part.lower() for part in _PARTS.findall(name)]
+    return bool(words) and words[-1] in _CODES and all(float(number).is_integer() for number in distinct)
 
 
 def _nearly_numbers(given: Distinct) -> str | None:

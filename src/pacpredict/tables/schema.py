@@ -337,7 +337,7 @@ class Schema:
                 raise self.columns[j].refusal(
                     row,
                     "the value is missing, which this column does not allow; "
-                    "a model fitted with unknown='missing' takes such rows",
+                    "a model fitted with --unknown missing (unknown='missing' in Python) takes such rows",
                 )
         return Rows(canonical, texts)
 

@@ -22,8 +22,9 @@ from pacpredict.tables.options import TableOptions
 from pacpredict.tables.outcomes import outcome_doubt
 from pacpredict.tables.persons import Coded, facts_of_persons
 from pacpredict.tables.resemblance import resemblance_hint
-from pacpredict.tables.schema import Schema
-from pacpredict.tables.values import as_number
+from pacpredict.tables.schema import Rows, Schema
+from pacpredict.tables.unseen import share_refused_alone
+from pacpredict.tables.values import as_limit, as_number
 from pacpredict.tables.words import N_WORD_FEATURES
 
 # A number that takes more values than this is hardly the name of a class.
@@ -31,6 +32,8 @@ _MOST_CLASSES_OF_NUMBERS = 20
 # Of a class with fewer records many subsets have next to none.
 _FEW_OF_A_CLASS = 10
 _MISSING_A_LOT = 0.5
+# From here on refusals are worth a word.
+_MANY_REFUSED = 0.005
 
 
 @dataclass(frozen=True)
@@ -94,13 +97,27 @@ def _facts(features: list[Distinct], options: TableOptions) -> dict[str, list[st
 
 
 def _hints(frame: Any, options: TableOptions) -> tuple[str, ...]:
-    """Say whether records are nearly the same, unless it is known whose they are."""
-    if options.person is not None or options.person_per_row:
-        return ()
+    """Say whether records are nearly the same, unless it is known whose they are, and whether many would be refused."""
     table = frame[options.features(list(frame.columns))]
     schema = Schema.infer(table, options.unknown, options.types)
-    hint = resemblance_hint(schema, schema.rows(table))
-    return () if hint is None else (hint,)
+    rows = schema.rows(table)
+    hints = [_refusals(schema, rows, frame, options)]
+    if options.person is None and not options.person_per_row:
+        hints.append(resemblance_hint(schema, rows))
+    return tuple(hint for hint in hints if hint is not None)
+
+
+def _refusals(schema: Schema, rows: Rows, frame: Any, options: TableOptions) -> str | None:
+    if options.unknown != "refuse":
+        return None
+    persons = np.arange(len(frame)) if options.person is None else frame[options.person].factorize()[0]
+    share, column = share_refused_alone(schema, rows, persons)
+    if share < _MANY_REFUSED:
+        return None
+    return (
+        f"about {percent(share)} of new rows would be refused, since they have what training never saw, most often in "
+        f"{show(column)}: --unknown missing takes it as missing"
+    )
 
 
 def continuous_target(name: str, labels: Any) -> str | None:
@@ -164,7 +181,7 @@ def _feature(
         warnings.append(
             f"{suspicion}: is it known when the question is asked? If not, --drop {shlex.quote(name)}"
         )
-    return ColumnReport(name, column.kind, missing, distinct, _action(column), tuple(warnings))
+    return ColumnReport(name, column.kind, missing, distinct, _action(column, given), tuple(warnings))
 
 
 def _why(given: Distinct, of_dtype: list[Any] | None, declared: Declared | None) -> str:
@@ -176,9 +193,13 @@ def _why(given: Distinct, of_dtype: list[Any] | None, declared: Declared | None)
     return f"column {show(given.name)} cannot be used"
 
 
-def _action(column: Column) -> str:
+def _action(column: Column, given: Distinct) -> str:
+    if column.has_limits:
+        texts = (value for value in given.distinct if isinstance(value, str))
+        example, limit = next((text, limit) for text in texts if (limit := as_limit(text)) is not None)
+        return f"{example.strip()} counts as {limit.strip()}"
     if column.kind == "number":
-        return "<0.5 counts as 0.5" if column.has_limits else column.form or "as it is"
+        return column.form or "as it is"
     return {
         "boolean": "yes or no",
         "category": f"{len(column.categories)} categories",

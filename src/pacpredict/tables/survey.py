@@ -98,11 +98,14 @@ def _facts(features: list[Distinct], options: TableOptions) -> dict[str, list[st
 
 def _hints(frame: Any, options: TableOptions) -> tuple[str, ...]:
     """Say whether records are nearly the same, unless it is known whose they are, and whether many would be refused."""
+    is_told_whose = options.person is not None or options.person_per_row
+    if is_told_whose and options.unknown != "refuse":
+        return ()
     table = frame[options.features(list(frame.columns))]
     schema = Schema.infer(table, options.unknown, options.types)
     rows = schema.rows(table)
     hints = [_refusals(schema, rows, frame, options)]
-    if options.person is None and not options.person_per_row:
+    if not is_told_whose:
         hints.append(resemblance_hint(schema, rows))
     return tuple(hint for hint in hints if hint is not None)
 

@@ -29,11 +29,13 @@ def share_refused_alone(schema: Schema, rows: Rows, units: IntArray) -> tuple[fl
     With as many records as there are, that is what to expect of new rows (Good and Turing's estimate).
     """
     found, blame = np.zeros(len(rows), np.bool_), {schema.columns[0].name: 0}
+    n_units = int(units.max()) + 1
     for j, column in enumerate(schema.columns):
         values = rows.numbers[:, j]
-        may_be_new = np.isnan(values) | (column.kind == "category" and not column.is_declared)
-        _, codes = np.unique(np.where(may_be_new, values, -1.0), return_inverse=True)  # one code for all NaN
-        pairs = np.unique(codes * (int(units.max()) + 1) + units) // (int(units.max()) + 1)
-        alone = (np.bincount(pairs) == 1)[codes] & may_be_new
-        blame[column.name], found = int(alone.sum()), found | alone
+        is_listed = column.kind == "category" and not column.is_declared
+        may_be_new = np.flatnonzero(np.isnan(values) | is_listed)
+        _, codes = np.unique(values[may_be_new], return_inverse=True)  # which has one code for all NaN
+        holders = np.bincount(np.unique(codes * n_units + units[may_be_new]) // n_units)
+        alone = may_be_new[holders[codes] == 1]
+        blame[column.name], found[alone] = len(alone), True
     return float(found.mean()), max(blame, key=lambda name: blame[name])

@@ -86,7 +86,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Parameters of a learner that is given by its name, beside its defaults: those of the library's classifier, and
         for all of them class_weight, "balanced" or by label.
     types
-        What some columns are, by name: "number", "boolean", "category", "text", "date" or "date:FORMAT".
+        What some columns are, by name: "number", "boolean", "category", "text", "date", "date:FORMAT", or
+        "number:EXAMPLE" that shows how 1234.5 is written there, such as "number:1.234,5".
     unknown
         What becomes of values in a query that training never saw: "refuse" them, or take them as "missing".
     n_jobs, backend

@@ -104,7 +104,11 @@ class InvalidFeatures(InvalidInput):
 
 
 class InvalidQuery(InvalidInput):
-    pass
+    """What was asked cannot be answered; `row` says where in the table that is, from 0, if it is in one row."""
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 class InvalidPlan(InvalidInput):

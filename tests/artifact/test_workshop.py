@@ -136,12 +136,15 @@ def test_interrupted_while_it_is_published(failing, whole, tmp_path, monkeypatch
         ({"pool": mixed_pool(seed=5)}, "records_sha256"),
         ({"pool": mixed_pool(unknown="missing")}, "schema"),
         ({"pool": mixed_pool(n_classes=3)}, "classes"),
-        ({"learner": learner_named("xgboost", {"n_estimators": 6})}, "learner"),
+        (
+            {"learner": learner_named("xgboost", {"n_estimators": 6})},
+            r"learner \(params \(.*n_estimators \(\d, now 6\)",
+        ),
         ({"learner": small_learner("logistic")}, "learner"),
-        ({"how": recipe(seed=2)}, "recipe"),
+        ({"how": recipe(seed=2)}, r"recipe \(seed \(1, now 2\)\)"),
         ({"how": recipe(n_models=6)}, "recipe"),
         ({"how": recipe(total=2.0)}, "recipe"),
-        ({"how": recipe(decode="map")}, "recipe"),
+        ({"how": recipe(decode="map")}, r"recipe \(decode \('argmax', now 'map'\)\)"),
     ],
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )

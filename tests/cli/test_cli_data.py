@@ -139,6 +139,42 @@ def test_records_of_weight_zero_are_left_out(folder, tmp_path, capsys, monkeypat
     )
 
 
+def test_numbers_with_separators(tmp_path, capsys):
+    """A dry run says how they can be read; then they are learned from as the numbers they are, and asked so, too."""
+    numbers = np.random.default_rng(0).integers(100, 99_999, 60)
+    written = [f"{number:,}".replace(",", ".") for number in numbers]  # some of which look like fractions
+    labels = np.where(numbers > 40_000, "high", "low")
+    (tmp_path / "t.csv").write_text(
+        "amount;cost;y\n" + "".join(f"{w};{w},5;{y}\n" for w, y in zip(written, labels, strict=True))
+    )
+    told = ["--target", "y", "--types", "amount=number:1.234,5", "cost=number:1.234,5"]
+    code, output, _ = run_here(capsys, "fit", tmp_path / "t.csv", "--target", "y", "--dry-run")
+    assert code == 0
+    assert "--types cost=number:1.234,5" in " ".join(output.split())
+    code, output, _ = run_here(capsys, "fit", tmp_path / "t.csv", *told, "--dry-run")
+    assert any(line.split()[-1:] == ["1.234,5"] for line in output.splitlines())
+    assert "separators" not in output
+    code, _, errors = run_here(capsys, "fit", tmp_path / "t.csv", *told, "--out", tmp_path / "a.pac", *QUICK)
+    assert code == 0, errors
+    schema = Artifact.open(tmp_path / "a.pac").schema
+    plain = {"amount": numbers.tolist(), "cost": (numbers + 0.5).tolist()}
+    asked = {"amount": written, "cost": [f"{w},5" for w in written]}
+    assert schema.digests(schema.rows(asked)) == schema.digests(schema.rows(plain))
+    code, output, _ = run_here(capsys, "show", tmp_path / "a.pac", "--columns")
+    assert any(line.split() == ["cost", "number", "no", "1.234,5"] for line in output.splitlines())
+    code, _, errors = run_here(capsys, "verify", tmp_path / "a.pac", "--models", "2", "--jobs", "1")
+    assert code == 0, errors
+    (tmp_path / "q.csv").write_text("amount;cost\n17.454;17.454,5\n17454;17454,5\n")
+    code, output, errors = run_here(capsys, "predict", tmp_path / "a.pac", tmp_path / "q.csv")
+    assert code == 0, errors
+    first, second = (line.split(",")[:2] for line in output.splitlines()[1:])
+    assert first == second  # one label, and one number in the history
+    (tmp_path / "bad.csv").write_text("amount;cost\n17.454;17.454,5\n\n17.454;17.454.5\n")
+    code, output, errors = run_here(capsys, "predict", tmp_path / "a.pac", tmp_path / "bad.csv")
+    assert (code, output) == (2, "")
+    assert "bad.csv, line 4: column 'cost', row 1 (from 0): expected a number written as 1.234,5" in errors
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

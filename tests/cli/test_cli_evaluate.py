@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pandas as pd
 import pytest
-from hospital import OPTIONS, hospital
+from hospital import OPTIONS, TARGET, hospital
 from PIL import Image
 
 from pacpredict.artifact.artifact import Artifact
@@ -184,6 +184,38 @@ def test_a_fit_shows_how_often_models_differ(folder, tmp_path, capsys):
     assert "with probability 0.75" in errors
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        ["--drop", "sodium"],
+        ["--types", "age=category"],
+        ["--target", "smoker", "--drop", "outcome"],
+    ],
+    ids=str,
+)
+def test_a_second_fit_on_other_columns_counts_the_first(folder, tmp_path, capsys, change):
+    """One more column dropped, another type or target, a copy of the file: the records are the same, and it is said."""
+    table = hospital(60).drop(
+        columns=["record_id", "note", "site", "died", "admitted", "born", "crp", "length_of_stay"]
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    quick = ["--learner", "decision-tree", "--models", "4", "--jobs", "1", "--person", "patient_id"]
+    first = ["fit", tmp_path / "t.csv", "--target", TARGET, *quick, "--out", tmp_path / "first.pac"]
+    assert run_here(capsys, *first)[0] == 0
+    (tmp_path / "copy.csv").write_bytes((tmp_path / "t.csv").read_bytes())
+    again = ["--target", TARGET, *quick, *change, "--out", tmp_path / "second.pac"]
+    code, _, errors = run_here(capsys, "fit", tmp_path / "copy.csv", *again)
+    assert code == 0, errors
+    assert "the same folder has first.pac of the same records: with 2 deployments" in errors
+    table.assign(sodium=table["sodium"] + 1).to_csv(tmp_path / "edited.csv", index=False)
+    again = ["--target", TARGET, *quick, *change, "--out", tmp_path / "third.pac"]
+    _, _, errors = run_here(capsys, "fit", tmp_path / "edited.csv", *again)
+    assert "the same folder has first.pac, second.pac of the same records: with 3 deployments" in errors
+    hospital(60, seed=9)[list(table)].to_csv(tmp_path / "others.csv", index=False)
+    again = ["--target", TARGET, *quick, *change, "--out", tmp_path / "fourth.pac"]
+    assert "the same folder" not in run_here(capsys, "fit", tmp_path / "others.csv", *again)[2]
+
+
 def evaluation(name, accuracies, half=0.8, contested=0.1, majority=0.5):
     """Return a forecast with these accuracies by decoder, at a single budget."""
     score = Score(1000 * np.diag([majority, 1 - majority]) + 0.0)
@@ -203,7 +235,7 @@ def test_advice():
     assert (best.learner, best.decode, best.accuracy) == ("y", "map", 0.85)
     assert (best.half_data, best.noise) == (pytest.approx(0.2), pytest.approx(-0.05))
     assert best.warnings == (
-        "map tells more about the records of the pool than argmax: docs/threat-model.md says what",
+        "map tells more about the records of the pool than argmax: the page 'Threat model' says what",
     )
     assert not advise([close], 2.0**-32).warnings
     poor = advise([evaluation("z", {"argmax": 0.505, "map": 0.6}, contested=0.9)], 2.0**-32)

@@ -138,3 +138,23 @@ def test_tables_of_one_column():
         again = invoke(server, instances=[0.25]).json()
     assert again["parameters"]["sequence"] == first["parameters"]["sequence"] == [1]
     assert first["predictions"][0] in (True, False)
+
+
+def test_numbers_with_separators():
+    """A number in the declared form, without separators or as JSON's own is one query; the page says how."""
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(100, 99_999, 100)
+    table = pd.DataFrame({"amount": [f"{number:,}" for number in numbers], "x": rng.normal(size=100)})
+    pool = Pool.of(table, (numbers > 40_000).astype(int), types={"amount": "number:1,234.5"})
+    with LiveServer(curator_of(quick_fit(pool))) as server:
+        ways = ["17,454", "17454", "17,454.00", 17454, 17454.0]
+        replies = [invoke(server, dataframe_records=[{"amount": way, "x": 0.5}]) for way in ways]
+        replies.append(invoke(server, 'amount,x\n"17,454",0.5\n', "text/csv"))
+        assert {reply.status_code for reply in replies} == {200}
+        assert {tuple(reply.json()["parameters"]["sequence"]) for reply in replies} == {(1,)}
+        refused = invoke(server, dataframe_records=[{"amount": "17.454,0", "x": 0.5}])
+        assert refused.status_code == 400
+        assert "expected a number written as 1,234.5, got '17.454,0'" in refused.json()["error"]
+        assert "number, as 1,234.5" in server.http.get("/page/form").text
+        described = server.http.get("/openapi.json").json()["components"]["schemas"]["Record"]
+        assert described["properties"]["amount"]["type"] == ["number", "string"]

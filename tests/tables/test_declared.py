@@ -169,7 +169,7 @@ def test_short_texts_can_be_text_and_ones_booleans():
             InvalidInput,
             "must be one of number, boolean, category, text, date, or date:FORMAT",
         ),
-        ([1, 2], "number:%d", InvalidInput, "got 'number:%d'"),
+        ([1, 2], "text:%d", InvalidInput, "got 'text:%d'"),
         ([1, 2], None, InvalidInput, "got None"),
     ],
     ids=str,

@@ -439,7 +439,7 @@ def damaged():
     yield change_column(0, kind="time"), "unknown kind 'time'"
     yield change_column(0, has_missing=0), "'has_missing'"
     yield change_column(0, has_limits=1), "'has_limits'"
-    yield change_column(0, form="%Y"), "what only dates or numbers have"
+    yield change_column(0, form="%Y"), "in the unknown form '%Y'"
     yield change_column(1, has_limits=True), "what only dates or numbers have"
     yield change_column(0, categories=["a"]), "'age' of kind number has 1 categories"
     yield change_column(1, categories=[]), "'work' of kind category has 0 categories"

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hospital import OPTIONS, TARGET, hospital
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from pacpredict.exceptions import InvalidInput, InvalidTable
 from pacpredict.tables.association import cells_of_numbers, share_explained
@@ -30,7 +31,7 @@ def test_a_messy_table():
     """Ids, dates, limits of detection, constants and other outcomes are each pointed out, and nothing else is."""
     found = look(STAYS, TARGET)
     said = {name: one.warnings for name, one in found.items() if one.warnings}
-    assert set(said) == {"record_id", "patient_id", "crp", "site", "died", "length_of_stay"}
+    assert set(said) == {"record_id", "patient_id", "ward", "crp", "site", "died", "length_of_stay"}
     assert "looks like an identifier (500 different values" in said["patient_id"][0]
     assert "--person patient_id" in said["patient_id"][0]
     assert said["crp"] == ("has numbers beside 'n/a', '<0.5': --types crp=number --missing 'n/a'",) or said[
@@ -68,6 +69,17 @@ def test_what_was_decided_is_not_doubted_again():
         ([20240131, 20231224, 19990101], "look like dates: --types x=date:%Y%m%d"),
         (["1", "2", "none", "3"], "has numbers beside 'none': --types x=number --missing 'none'"),
         (["1", "2", "3", ">= 7", "4"], "beside '>= 7': --types x=number$"),
+        (["1.234,56", "950,1"], r"separators, such as '1.234,56': --types x=number:1.234,5$"),
+        (
+            ["17,454", "9,120", "950"],
+            r"'17,454': --types x=number:1,234.5 if that is 17454, or --types x=number:1.234,5 if that is 17.454$",
+        ),
+        (
+            ["1.234", *(f"{i} 200" for i in range(1, 40))],
+            r"'1 200': --types 'x=number:1 234,5' if that is 1200, or --types 'x=number:1 234.5' if that is 1200",
+        ),
+        (["€ 1 200", "€ 12 950"], "'€ 1 200': --types 'x=number:€ 1 234,5'$"),
+        ([*(f"{i},5" for i in range(40)), "n/a"], "--types x=number:1.234,5 --missing 'n/a'$"),
         ([1.0, None, None, None], "missing in 75.0 %"),
         (["k", "k", "k"], "one value only: --drop x"),
     ],
@@ -95,6 +107,63 @@ def test_ordinary_columns_are_left_alone(values):
     assert look(with_target(x=rng.permutation(values * 10)))["x"].warnings == ()
 
 
+@pytest.mark.parametrize("name", ["branch_code", "site", "PostCode", "zip", "plz"])
+def test_codes_that_are_taken_as_quantities(name):
+    """Whole numbers in a column named like a code may be names: as a category, or left out if there are many."""
+    few, many = np.arange(300) % 40 + 100, np.arange(300) * 97 + 10_000
+    said = " ".join(look(with_target(**{name: few}))[name].warnings)
+    assert f"sounds like a code: if its numbers are names, --types {name}=category" in said
+    said = " ".join(look(with_target(**{name: many}))[name].warnings)
+    assert f"if its numbers are names, --drop {name}" in said
+    assert not look(with_target(**{name: few}), types={name: "number"})[name].warnings
+    assert not look(with_target(amount=few))["amount"].warnings
+
+
+def test_a_limit_is_shown_by_its_own_example():
+    """What a limit counts as is said of one that the column has."""
+    found = look(with_target(x=["12", "<10", "15", "> 99"] * 5), types={"x": "number"})
+    assert found["x"].action == "<10 counts as 10"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([*range(20, 80), -9, -9, -9], "has '-9' (3 records): if that means missing, --missing x=-9"),
+        ([*range(40), -1, -1, -1, -1], "has '-1' (4 records): if that means missing, --missing x=-1"),
+        ([*range(9), *[99] * 5], "has '99' (5 records): if that means missing, --missing x=99"),
+        ([*np.linspace(-5, 30, 40), *[-999.0] * 3], "has '-999' (3 records)"),
+        ([*range(18, 90), *[999] * 4, *[-9] * 3], "has '-9' (3 records), '999' (4 records)"),
+        ([*"abc" * 9, "unknown"], "has 'unknown' (1 record): if that means missing, --missing x=unknown"),
+        ([*"abc" * 9, "?", "n/a"], "--missing 'x=?' --missing x=n/a"),
+        ([*"abc" * 9, "NA", " - "], "--missing x=NA --missing 'x= - '"),
+    ],
+    ids=str,
+)
+def test_codes_that_may_mean_missing(values, words):
+    """Codes apart from all other numbers, and words of people who do not know, are named with the option."""
+    said = " ".join(look(with_target(x=values))["x"].warnings)
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [*range(60, 99), *[99] * 5],  # ages
+        [-1, 0, 1] * 10,
+        [*range(-20, 20)] * 2,
+        [*range(-9, 20)] * 3,
+        [*range(0, 90_000, 777), *[99_999] * 3],
+        [*range(9), 99],  # once
+        [*np.linspace(0, 1, 40), 1.5],
+        [*"abc" * 9, "none", "a-b"],
+    ],
+    ids=str,
+)
+def test_values_that_mean_what_they_are(values):
+    """Numbers that go on to a code, both signs and answers are left alone."""
+    assert "--missing" not in " ".join(look(with_target(x=values))["x"].warnings)
+
+
 def test_a_column_that_follows_from_the_target():
     """A column that tells most of the target is asked about, by any name; one of random numbers is not."""
     rng = np.random.default_rng(1)
@@ -107,6 +176,76 @@ def test_a_column_that_follows_from_the_target():
     assert re.match(r"says (99|100)\.\d % of the target by itself", found["copy"].warnings[0])
     assert not found["noise"].warnings
     assert not any("by itself" in warning for warning in found["names"].warnings)
+
+
+def loans(n=2000):
+    """Return loans of which one in twenty defaults, and nothing that tells which."""
+    rng = np.random.default_rng(4)
+    y = np.where(rng.random(n) < 0.05, "default", "paid")
+    return pd.DataFrame({"income": rng.normal(size=n), "job": rng.choice(["a", "b", None], n), "y": y})
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            lambda bad, rng: np.where(bad, rng.choice(["ann", "bob", "cy"], len(bad)), None),
+            "is filled in in 100.0 %",
+        ),
+        (
+            lambda bad, rng: np.where(bad & (rng.random(len(bad)) < 0.6), "ann", None),
+            r"is filled in in \d\d.\d %",
+        ),
+        (lambda bad, rng: np.where(bad, np.nan, rng.normal(size=len(bad))), "is missing in 100.0 %"),
+        (
+            lambda bad, rng: np.where(bad & (rng.random(len(bad)) < 0.7), rng.random(len(bad)), 0.0),
+            "is not 0.0 in",
+        ),
+        (lambda bad, rng: np.where(bad & (rng.random(len(bad)) < 0.5), "sold", "no"), "is not 'no' in"),
+    ],
+    ids=["filled", "half filled", "missing", "zeros", "flag"],
+)
+def test_a_mark_of_a_rare_class_is_asked_about(values, words):
+    """A column that is filled, missing or other than usual in one class alone tells it, however rare it is."""
+    table, rng = loans(), np.random.default_rng(5)
+    found = look(table.assign(x=values((table["y"] == "default").to_numpy(), rng)))
+    said = " ".join(found["x"].warnings)
+    assert re.search(
+        words + r".*of the records of 'default', and 100.0 % of the records where it is so", said
+    )
+    assert "is it known when the question is asked? If not, --drop x" in said
+    assert not found["income"].warnings
+    assert not found["job"].warnings
+
+
+def test_a_good_predictor_is_no_mark():
+    """What is missing at random, or marks both classes, is left alone; so are the columns of well-known tables."""
+    table, rng = loans(), np.random.default_rng(6)
+    often = np.where(table["y"] == "default", 0.6, 0.1)
+    found = look(table.assign(x=np.where(rng.random(len(table)) < often, "late", "never")))
+    assert not found["x"].warnings
+    for load in (load_iris, load_wine, load_breast_cancer):
+        data = load(as_frame=True)
+        assert not [
+            one for one in look(data.frame, "target").values() if "of that class" in " ".join(one.warnings)
+        ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dropout",
+        "Withdrawn",
+        "in_collections",
+        "charged_off",
+        "amount written off",
+        "ChargedOff",
+        "write-off",
+    ],
+)
+def test_names_of_outcomes(name):
+    """Names of what happens at the end are asked about."""
+    assert "sounds like an outcome" in look(with_target(**{name: [1.5, 2.5, 3.5] * 10}))[name].warnings[0]
 
 
 def test_the_share_that_is_explained():

@@ -3,13 +3,14 @@
 import gzip
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from pacpredict.exceptions import InvalidTable
-from pacpredict.tables.csv_files import is_csv, read_texts
+from pacpredict.tables.csv_files import is_csv, line_of, read_texts
 from pacpredict.tables.read import read_table
 from pacpredict.tables.schema import Schema
 
@@ -124,7 +125,7 @@ def test_as_texts(write, name, content):
         ("a.csv", "a,b\n1,2\n1,2,3\n", "cannot be read as CSV: .*line 3"),
         ("a.csv", "a,b\n1,2,3\n", "cannot be read as CSV"),
         ("a.csv", 'a,b\n"1,2\n', "cannot be read as CSV"),
-        ("a.csv", "a\né\n".encode("latin-1"), "not UTF-8"),
+        ("a.csv", "a\né\n".encode("latin-1"), "not UTF-8 .*iconv -f cp1252 -t utf-8 .*a.csv > NEW"),
         ("a.csv", "é,b\n1,2\n".encode("latin-1"), "not UTF-8"),
         ("a.csv", packed("a\n1\n"), "not UTF-8"),
         ("a.csv.gz", "a\n1\n", "cannot be read: Not a gzipped file"),
@@ -190,3 +191,29 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InvalidTable, match=r"pip install 'pacpredict\[parquet\]'"):
         read_table(tmp_path / "a.parquet")
+
+
+def test_a_code_of_one_column(write, tmp_path):
+    """What means missing in one column is a value in others: in CSV, in Parquet, and in queries of every form."""
+    missing = ["age=-9", "?", "a=b"]  # no column is called a
+    path = write("a.csv", "age,score,job\n-9,-9,?\n30,2,a=b\n40,3,-9\n")
+    table = read_table(path, missing)
+    assert table.isna().to_numpy().tolist() == [
+        [True, False, True],
+        [False, False, True],
+        [False, False, False],
+    ]
+    table = pd.DataFrame({"age": [-9, 30], "score": [-9, 2], "job": ["?", "-9"]})
+    table.to_parquet(tmp_path / "a.parquet")
+    again = read_table(tmp_path / "a.parquet", missing)
+    assert again.isna().to_numpy().tolist() == [[True, False, True], [False, False, False]]
+    numbers = pd.DataFrame({"age": [None, 30.0], "score": [-9.0, 2.0]})
+    schema = replace(Schema.infer(numbers), missing=("age=-9",))
+    for query in (np.array([[-9.0, -9.0]]), [["-9", "-9"]], {"age": [-9], "score": [-9]}):
+        assert np.isnan(schema.rows(query).numbers).tolist() == [[True, False]]
+
+
+def test_the_line_of_a_row(write):
+    """Rows are found by the lines on which they end, also behind blank lines and cells of several lines."""
+    path = write("a.csv", 'a;b\n\n1;2\n"x\ny";3\n\n4;5\n')
+    assert [line_of(path, row) for row in range(3)] == [3, 5, 7]

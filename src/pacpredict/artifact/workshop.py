@@ -46,6 +46,7 @@ from pacpredict.files import (
 )
 from pacpredict.learners.learner import Learner, Voter
 from pacpredict.mechanism.secret import Secret
+from pacpredict.show import show
 from pacpredict.training.block import Fitted
 from pacpredict.training.pool import Pool
 from pacpredict.training.recipe import Recipe
@@ -157,7 +158,8 @@ class Workshop:
         """Go on only with the fit that was begun here."""
         plan = as_json(self._plan())
         if begun := begun_plan(self.path):
-            differing = [name for name, value in json.loads(plan).items() if begun.get(name) != value]
+            now = json.loads(plan)
+            differing = list(_differences({name: begun.get(name) for name in now}, now))
             if differing:
                 raise InvalidArtifact(
                     f"{self.partial} was begun with another {', '.join(differing)}: run that fit again to finish it, "
@@ -179,16 +181,42 @@ class Workshop:
         return False
 
 
-def deployments_beside(path: str | Path, pool: Pool) -> list[str]:
-    """Return the names of artifacts in the same folder that were fitted on the same records."""
-    digest, names = pool.digest(), []
+def deployments_beside(path: str | Path, pool: Pool, source: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the names of artifacts in the same folder that were fitted on the same file, records or persons."""
+    names = []
     for manifest in sorted(Path(path).absolute().parent.glob(f"*/{MANIFEST}")):
         with suppress(InvalidArtifact, OSError):
-            if read_json(manifest).get("records_sha256") == digest and manifest.parent != partial_of(
-                Path(path)
+            if manifest.parent != partial_of(Path(path)) and _is_of_same(
+                read_json(manifest), pool, source or {}
             ):
                 names.append(manifest.parent.name)
     return names
+
+
+def _differences(begun: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs by name and, where that is a single setting, as it was and is."""
+    for name in sorted({*begun, *now}):
+        then, here = begun.get(name), now.get(name)
+        if then == here:
+            continue
+        if isinstance(then, dict) and isinstance(here, dict):
+            yield f"{name} ({', '.join(_differences(then, here))})"
+        elif isinstance(then, list | dict) or isinstance(here, list | dict) or name.endswith("sha256"):
+            yield name
+        else:
+            yield f"{name} ({show(then)}, now {show(here)})"
+
+
+def _is_of_same(manifest: Mapping[str, Any], pool: Pool, source: Mapping[str, Any]) -> bool:
+    """Tell whether a fit was on the same records, also if it took another target or other columns of these."""
+    theirs, units = manifest.get("source") or {}, pool.units
+    same_file = any(key in source and theirs.get(key) == source[key] for key in ("path", "sha256"))
+    if same_file or manifest.get("records_sha256") == pool.digest():
+        return True
+    # Which rows are of one person is as good as a fingerprint of the table, but not where each is of another one.
+    of_units = manifest.get("units") or {}
+    tells = units.kind == "person" and units.count < len(pool) == manifest.get("n_records")
+    return tells and of_units.get("kind") == "person" and of_units.get("sha256") == units.digest()
 
 
 def begun_plan(path: str | Path) -> dict[str, Any] | None:

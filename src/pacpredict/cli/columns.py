@@ -45,8 +45,8 @@ def print_columns(columns: Sequence["Column"], unknown: str) -> None:
     rows = []
     for column in columns:
         values = ", ".join(map(str, column.categories[:4])) + (", ..." if len(column.categories) > 4 else "")
-        if column.kind == "date":
-            values = column.form or "2024-12-31"
+        if column.kind in {"date", "number"}:
+            values = column.form or ("2024-12-31" if column.kind == "date" else "")
         missing = "yes" if column.has_missing or unknown == "missing" else "no"
         rows.append((_short(column.name), column.kind, missing, _short(values)))
     print_table("Columns", ("column", "type", "may be missing", "values"), rows)

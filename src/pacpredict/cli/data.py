@@ -38,7 +38,8 @@ def add_data_arguments(parser: ArgumentParser) -> None:
         default=[],
         type=_column_type,
         metavar="COLUMN=TYPE",
-        help="what columns are: number, boolean, category, text, date, or date:FORMAT such as date:%%d.%%m.%%Y",
+        help="what columns are: number, boolean, category, text, date, date:FORMAT such as date:%%d.%%m.%%Y, or "
+        "number:EXAMPLE that shows how 1234.5 is written, such as number:1.234,5",
     )
     about.add_argument("--weights", metavar="COLUMN", help="the column that says what each record counts")
     _add_person_arguments(about)
@@ -96,7 +97,7 @@ def read_with_warnings(path: Path, options: "TableOptions", kinds: "Collection[R
     from pacpredict.tables.survey import survey  # noqa: PLC0415
     from pacpredict.training.pool import Pool  # noqa: PLC0415
 
-    records = read_records(path, options.missing)
+    records = read_records(path, options.missing, options.texts)
     pool = Pool.of_records(records, options, kinds)
     if "table" in kinds:
         print_warnings(survey(records, options).warnings)
@@ -108,7 +109,7 @@ def read_pool(path: str | Path, options: "TableOptions", kinds: "Collection[RowK
     from pacpredict.rows.read import read_records  # noqa: PLC0415
     from pacpredict.training.pool import Pool  # noqa: PLC0415
 
-    return Pool.of_records(read_records(path, options.missing), options, kinds)
+    return Pool.of_records(read_records(path, options.missing, options.texts), options, kinds)
 
 
 def _column_type(text: str) -> tuple[str, str]:

@@ -28,6 +28,7 @@ from pacpredict.cli.options import (
 from pacpredict.cli.output import check_new_folder
 from pacpredict.cli.progress import progress_bar
 from pacpredict.exceptions import InvalidInput, InvalidTable
+from pacpredict.files import sha256_of
 
 
 def _add_fit_arguments(parser: ArgumentParser) -> None:
@@ -76,8 +77,8 @@ def _run_fit(arguments: Namespace) -> None:
     backend = _backend(arguments)
     recipe = planned_recipe(arguments, settle_seed(arguments.out, arguments.seed))
     pool = read_with_warnings(arguments.table, options, kinds)
-    print_warnings(_beside(arguments.out, pool))
-    source = {"path": str(arguments.table.resolve()), **options.to_json()}
+    source = {**_whereabouts(arguments.table), **options.to_json()}
+    print_warnings(_beside(arguments.out, pool, source))
     with saying_how_to_go_on():
         learner = choose_learner(arguments, names, pool, recipe, backend)
     with saying_how_to_go_on():
@@ -98,17 +99,23 @@ def _run_fit(arguments: Namespace) -> None:
     print_artifact(arguments.out, as_json=arguments.json)
 
 
-def _beside(path: Path, pool: Any) -> list[str]:
+def _whereabouts(table: Path) -> dict[str, str]:
+    """Return where the data is and, if that is one file, a digest of it: all of it, whatever is learned from it."""
+    path = table.resolve()
+    return {"path": str(path), **({} if path.is_dir() else {"sha256": sha256_of(path)})}
+
+
+def _beside(path: Path, pool: Any, source: dict[str, Any]) -> list[str]:
     """Say what further deployments over the same records mean, if there are some in the same folder."""
     from pacpredict.artifact.workshop import deployments_beside  # noqa: PLC0415
 
-    names = deployments_beside(path, pool)
+    names = deployments_beside(path, pool, source)
     if not names:
         return []
     n = len(names) + 1
     warning = (
         f"the same folder has {', '.join(names)} of the same records: with {n} deployments a record is in at least one "
-        f"training set with probability {1 - 0.5**n:.4g}, and their budgets add up"
+        f"training set with probability {1 - 0.5**n:.4g}, and their budgets add up; other folders are not looked at"
     )
     return [warning]
 
@@ -144,7 +151,7 @@ def _show_records(arguments: Namespace, options: Any, kinds: Any) -> None:
         pool = read_pool(arguments.table, options, kinds)
         show_records(arguments.table.name, pool, as_json=arguments.json)
         return
-    found = survey(read_table(arguments.table, options.missing), options)
+    found = survey(read_table(arguments.table, options.missing, options.texts), options)
     if arguments.json:
         print_json(found.to_json())
     else:
@@ -177,7 +184,7 @@ def _run_verify(arguments: Namespace) -> None:
     if source is None:
         raise InvalidInput("this artifact was fitted in Python and does not know its data: verify it there")
     path = source["path"] if arguments.data is None else arguments.data
-    said = {name: value for name, value in source.items() if name != "path"}
+    said = {name: value for name, value in source.items() if name not in {"path", "sha256"}}
     pool = read_pool(path, TableOptions.from_json(said), artifact.learner.takes)
     with progress_bar("models") as progress:
         checked = verify_models(artifact, pool, arguments.models, n_jobs=arguments.jobs, progress=progress)

@@ -83,7 +83,8 @@ def add_missing(parser: Arguments) -> None:
         action="append",
         default=[],
         metavar="TEXT",
-        help="a value that means missing, such as '?'; may be repeated (an empty cell always does)",
+        help="a value that means missing, such as '?', or in one column alone, such as age=-9; may be repeated "
+        "(an empty cell always does)",
     )
 
 

@@ -4,8 +4,8 @@ import math
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from pacpredict.cli.options import (
     add_trust,
 )
 from pacpredict.cli.output import output_file
-from pacpredict.exceptions import InvalidInput
+from pacpredict.exceptions import InvalidInput, InvalidQuery
 
 if TYPE_CHECKING:
     from pacpredict.artifact.artifact import Artifact
@@ -76,7 +76,8 @@ def _run(arguments: Namespace) -> None:
         features = _features(given, kept, deployment.artifact)
         compile_once()
         before = deployment.curator.session.snapshot().sequence
-        answers = deployment.ask(_with_missing(features, arguments.missing))
+        with _naming_lines(arguments.queries):
+            answers = deployment.ask(_with_missing(features, arguments.missing))
         _write(answers, kept, _summary(answers, deployment.curator), out, as_json=arguments.json)
         _say_what_stays(answers, before, arguments.decode)
 
@@ -104,6 +105,19 @@ def _read(path: Path) -> Columns:
 
     table = read_table(path)
     return {name: table[name] for name in table.columns}
+
+
+@contextmanager
+def _naming_lines(path: Path) -> Iterator[None]:
+    """Say on which line of a CSV file the row is that cannot be answered."""
+    from pacpredict.tables.csv_files import is_csv, line_of  # noqa: PLC0415
+
+    try:
+        yield
+    except InvalidQuery as problem:
+        if problem.row is None or path.is_dir() or not is_csv(path):
+            raise
+        raise InvalidQuery(f"{path}, line {line_of(path, problem.row)}: {problem}", problem.row) from problem
 
 
 def _keep(given: Columns, wanted: Sequence[str]) -> Columns:
@@ -141,9 +155,13 @@ def _features(given: Columns, kept: Columns, artifact: "Artifact") -> Columns:
 
 def _with_missing(columns: Columns, texts: Sequence[str]) -> Columns:
     """Take cells of a CSV file that are empty, or have one of these texts, as missing."""
-    none = {"", *texts}
+    from pacpredict.tables.values import codes_by_column  # noqa: PLC0415
+
+    none = {name: {"", *codes} for name, codes in codes_by_column(texts, columns).items()}
     return {
-        name: [None if cell in none else cell for cell in column] if isinstance(column, list) else column
+        name: [None if cell in none[name] else cell for cell in column]
+        if isinstance(column, list)
+        else column
         for name, column in columns.items()
     }
 

@@ -12,7 +12,7 @@ from pacpredict.show import percent
 
 # Decoders from the one whose answers tell least about the pool to the one whose tell most (docs/threat-model.md).
 _FROM_CAUTIOUS = ("argmax", "sample", "map")
-_TELLING = "{} tells more about the records of the pool than {}: docs/threat-model.md says what"
+_TELLING = "{} tells more about the records of the pool than {}: the page 'Threat model' says what"
 # What a decoder that tells more about the pool must be better by: less is not worth it.
 _WORTH = 0.01
 
@@ -77,5 +77,11 @@ def _warnings(evaluation: Evaluation, cases: Sequence[Case], chosen: Case) -> li
         said.append(
             f"models disagree on {percent(found.contested)} of queries, and each of these is charged: learners that "
             "vary less with their records would help, or more records"
+        )
+    if evaluation.refused:
+        said.append(
+            f"{percent(evaluation.refused)} of held-out records would have been refused, since they have a category "
+            "that no other has, or a missing value where no other has one: --unknown missing "
+            "(unknown='missing' in Python) takes them; the figures count them as asked"
         )
     return said

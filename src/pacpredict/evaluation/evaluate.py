@@ -1,16 +1,19 @@
 """Evaluate before deploying: what one learner would be worth, without drawing a secret or spending anything."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pacpredict import defaults
 from pacpredict.evaluation.crossfit import Chooser, cross_fit
+from pacpredict.evaluation.folds import split
 from pacpredict.evaluation.forecast import Forecast, forecast
-from pacpredict.exceptions import InvalidInput
+from pacpredict.exceptions import InvalidInput, PrivacyWarning
 from pacpredict.learners.registry import Tune, learner_from
 from pacpredict.mechanism.budget import Budget
-from pacpredict.tables.schema import Types, Unknown
+from pacpredict.tables.schema import Rows, Schema, Types, Unknown
+from pacpredict.tables.unseen import refused
 from pacpredict.training.fit import Progress, no_progress
 from pacpredict.training.pool import Pool
 from pacpredict.training.recipe import Construction, Recipe
@@ -35,6 +38,9 @@ class Evaluation:
     folds: int
     trials: int
     forecast: Forecast
+    refused: float = (
+        0.0  # share of held-out records with what the others do not have; with unknown="missing" none
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values: accuracies as shares of 1, budgets in nats."""
@@ -45,6 +51,7 @@ class Evaluation:
             "half": found.half.accuracy,
             "majority": found.majority,
             "contested": found.contested,
+            "refused": self.refused,
             "cases": [case.to_json() for case in found.cases],
             "records": self.records,
             "units": self.units,
@@ -84,7 +91,26 @@ def evaluate_pool(
     found = forecast(parts, len(pool.classes), step_budgets, n_trials=trials, seed=recipe.seed)
     labels = tuple(map(str, pool.classes.values))
     return Evaluation(
-        name, labels, len(pool), pool.units.count, pool.units.kind, recipe.n_models, folds, trials, found
+        name,
+        labels,
+        len(pool),
+        pool.units.count,
+        pool.units.kind,
+        recipe.n_models,
+        folds,
+        trials,
+        found,
+        _share_refused(pool, folds, recipe.seed),
+    )
+
+
+def _share_refused(pool: Pool, folds: int, seed: int) -> float:
+    """Return the share of held-out records that a deployment on the others would refuse."""
+    schema, rows = pool.schema, pool.rows
+    if not isinstance(schema, Schema) or not isinstance(rows, Rows) or schema.unknown != "refuse":
+        return 0.0
+    return sum(int(refused(schema, rows, held_out).sum()) for held_out in split(pool, folds, seed)) / len(
+        pool
     )
 
 
@@ -138,6 +164,8 @@ def evaluate(
         person_per_row=person_per_row,
         kinds=learner.takes,
     )
+    for hint in pool.hints():
+        warnings.warn(hint, PrivacyWarning, stacklevel=2)
     budget = Budget(min(step_budgets), max(step_budgets))
     recipe = Recipe(random_state, budget, n_models, construction, rate)
     return evaluate_pool(

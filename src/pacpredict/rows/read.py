@@ -22,14 +22,14 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 IMAGE, LABEL = "image", "label"  # columns of a folder
 
 
-def read_records(source: str | Path, missing: Sequence[str] = ()) -> Any:
-    """Return a frame, or a mapping of names to columns."""
+def read_records(source: str | Path, missing: Sequence[str] = (), texts: Sequence[str] = ()) -> Any:
+    """Return a frame, or a mapping of names to columns; `missing` and `texts` mean what they mean in read_table."""
     path = Path(source)
     if holds_whole_values(path):
         return read_whole(path)
     from pacpredict.tables.read import read_table  # noqa: PLC0415  # pandas takes time to import
 
-    return read_table(path, missing)
+    return read_table(path, missing, texts)
 
 
 def holds_whole_values(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """One column of a table: its kind, and its values as numbers and back."""
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from pacpredict.exceptions import InvalidModel, InvalidQuery
 from pacpredict.show import show
 from pacpredict.tables.dates import days, days_of_array
+from pacpredict.tables.separators import guess_forms, is_form, number_written
 from pacpredict.tables.values import (
     LEAST_INEXACT_INTEGER,
     as_limit,
@@ -42,7 +44,8 @@ class Column:
     has_missing: bool = False
     is_declared: bool = False  # the categories are those of a pandas category dtype, not those that occurred
     has_limits: bool = False  # of numbers: "<0.5" is taken as 0.5, since the training data had such
-    form: str = ""  # of dates in texts: as strptime has it, "" is ISO 8601
+    # Of texts. Dates: as strptime has it, "" is ISO 8601. Numbers: 1234.5 as an example, "" is as programs write them.
+    form: str = ""
 
     def numbers(self, values: Values, unknown: Unknown) -> FloatArray | list[float]:
         """Return one number per value, NaN where it is missing; of a text only whether it is missing.
@@ -108,8 +111,12 @@ class Column:
             raise InvalidModel(f"column {show(name)} has the unknown kind {show(kind)}")
         if bool(categories) is not (kind == "category"):
             raise InvalidModel(f"column {show(name)} of kind {kind} has {len(categories)} categories")
-        if ("form" in stored and kind != "date") or ("has_limits" in stored and kind != "number"):
+        if ("form" in stored and kind not in {"date", "number"}) or (
+            "has_limits" in stored and kind != "number"
+        ):
             raise InvalidModel(f"column {show(name)} of kind {kind} has what only dates or numbers have")
+        if kind == "number" and "form" in stored and not is_form(stored["form"]):
+            raise InvalidModel(f"column {show(name)} has numbers in the unknown form {show(stored['form'])}")
         if not all(map(is_category, categories)) or len(set(categories)) < len(categories):
             raise InvalidModel(f"the categories of column {show(name)} are not distinct texts and numbers")
         return cls(
@@ -135,13 +142,27 @@ class Column:
             return as_floats(values)
         numbers = []
         for row, value in enumerate(values):
-            number = value if type(value) is float else as_number(value)
-            if number is None and self.has_limits and isinstance(value, str):
-                number = as_limit(value)
+            number = value if type(value) is float else self._number(value)
             if number is None:
-                raise self.refusal(row, f"expected a number, got {show(value)}")
+                raise self.refusal(row, self._no_number(value))
             numbers.append(number)
         return numbers
+
+    def _number(self, value: Any) -> float | None:
+        if not isinstance(value, str):
+            return as_number(value)
+        limit = as_limit(value) if self.has_limits else None
+        text = value if limit is None else limit
+        return number_written(text, self.form) if self.form else as_number(text)
+
+    def _no_number(self, value: Any) -> str:
+        if self.form:
+            return f"expected a number written as {self.form}, got {show(value)}"
+        problem = f"expected a number, got {show(value)}"
+        if not isinstance(value, str) or not (forms := guess_forms([value])):
+            return problem
+        ways = " or ".join(f"--types {shlex.quote(f'{self.name}=number:{form}')}" for form in forms)
+        return f"{problem}; write it without separators, or fit with {ways} (in Python types=)"
 
     def _as_days(self, values: Values) -> FloatArray | list[float]:
         if isinstance(values, np.ndarray) and values.dtype.kind == "M":
@@ -171,7 +192,7 @@ class Column:
             row,
             # Which ones there are is for the owner to say: they were read from the training data.
             f"{show(value)} is none of the categories of this column; "
-            "a model fitted with unknown='missing' takes such values as missing",
+            "a model fitted with --unknown missing (unknown='missing' in Python) takes such values as missing",
         )
 
     def _text(self, row: int, value: Any) -> str:
@@ -184,7 +205,7 @@ class Column:
         return str(value)
 
     def refusal(self, row: int, problem: str) -> InvalidQuery:
-        return InvalidQuery(f"column {show(self.name)}, row {row} (from 0): {problem}")
+        return InvalidQuery(f"column {show(self.name)}, row {row} (from 0): {problem}", int(row))
 
 
 def as_floats(values: npt.NDArray[Any]) -> FloatArray:

@@ -2,10 +2,12 @@
 
 import csv
 import gzip
+import shlex
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,6 +42,16 @@ def read_texts(path: Path) -> dict[str, list[str]]:
     return {name: list(cells) for name, cells in zip(names, zip(*rows[1:], strict=True), strict=True)}
 
 
+def line_of(path: Path, row: int) -> int:
+    """Return the line of the file, from 1, on which a row ends; rows are counted from 0, as read_texts has them."""
+    with open_text(path) as file:
+        separator, _ = first_line(path, file)
+    with open_text(path) as file:
+        lines = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
+        next(islice(_without_blank(lines), row + 1, None))  # the first has the names
+        return lines.line_num
+
+
 def _without_blank(lines: Iterator[list[str]]) -> Iterator[list[str]]:
     return (cells for cells in lines if cells and cells != [""])
 
@@ -60,7 +72,10 @@ def explaining(path: Path) -> Iterator[None]:
     except FileNotFoundError as problem:
         raise InvalidTable(f"there is no file {path}") from problem
     except UnicodeDecodeError as problem:
-        raise InvalidTable(f"{path} is not UTF-8 ({problem.reason}); save it as such") from problem
+        raise InvalidTable(
+            f"{path} is not UTF-8 ({problem.reason}); save it as such or, if a spreadsheet of Windows wrote it, say "
+            f"iconv -f cp1252 -t utf-8 {shlex.quote(str(path))} > NEW"
+        ) from problem
     except (OSError, EOFError, zlib.error) as problem:  # also what gzip and Parquet files end in when cut off
         raise InvalidTable(f"{path} cannot be read: {problem}") from problem
     except csv.Error as problem:

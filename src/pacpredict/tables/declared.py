@@ -9,12 +9,13 @@ from pacpredict.exceptions import InvalidInput, InvalidQuery, InvalidTable
 from pacpredict.show import show, show_some
 from pacpredict.tables.column import KINDS, Category, Column, Kind, Values, is_category
 from pacpredict.tables.dates import guess_format
-from pacpredict.tables.values import as_limit, as_number, is_missing
+from pacpredict.tables.separators import is_form
+from pacpredict.tables.values import as_limit, is_missing
 
 # What scikit-learn's boosted trees can tell apart. Many more names than this are closer to a list of records.
 MOST_CATEGORIES = 255
 
-# Types of columns by their names, as parse_types reads them: "number", "date:%d.%m.%Y".
+# Types of columns by their names, as parse_types reads them: "number", "number:1.234,5", "date:%d.%m.%Y".
 Types = Mapping[str, str]
 
 
@@ -22,7 +23,7 @@ class Declared(NamedTuple):
     """What a column is declared to be."""
 
     kind: Kind
-    form: str = ""  # of dates
+    form: str = ""  # of dates, and of numbers with separators
 
 
 def parse_types(types: Types) -> dict[str, Declared]:
@@ -32,10 +33,15 @@ def parse_types(types: Types) -> dict[str, Declared]:
 
 def _parse_type(name: str, text: Any) -> Declared:
     kind, _, form = text.partition(":") if isinstance(text, str) else ("", "", "")
-    if kind not in KINDS or (form and kind != "date"):
+    if kind not in KINDS or (form and kind not in {"date", "number"}):
         raise InvalidInput(
             f"the type of column {show(name)} must be one of {', '.join(KINDS)}, or date:FORMAT as in "
-            f"date:%d.%m.%Y; got {show(text)}"
+            f"date:%d.%m.%Y, or number:EXAMPLE as in number:1.234,5; got {show(text)}"
+        )
+    if form and kind == "number" and not is_form(form):
+        raise InvalidInput(
+            f"the type of column {show(name)} must show how 1234.5 is written there, as in number:1,234.5, "
+            f"number:1.234,5 or 'number:€ 1 234,5'; got {show(text)}"
         )
     return Declared(kind, form)
 
@@ -47,8 +53,10 @@ def declared_types(columns: Iterable[Column]) -> dict[str, str]:
 
 
 def _type_of(column: Column) -> str | None:
+    if column.form:
+        return f"{column.kind}:{column.form}"
     if column.kind == "date":
-        return f"date:{column.form}" if column.form else "date"
+        return "date"
     is_code = (
         column.kind == "category" and not column.is_declared and not isinstance(column.categories[0], str)
     )
@@ -103,4 +111,4 @@ def _occurring(name: str, values: Values) -> tuple[Category, ...]:
 
 
 def _is_limit(value: Any) -> bool:
-    return isinstance(value, str) and as_number(value) is None and as_limit(value) is not None
+    return isinstance(value, str) and as_limit(value) is not None

@@ -8,6 +8,7 @@ unknown = "missing"
 
 [types]
 crp = "number"
+cost = "number:1.234,5"
 admitted = "date"
 """
 
@@ -96,6 +97,11 @@ class TableOptions:
     def features(self, columns: Sequence[str]) -> list[str]:
         """Return the columns that are learned from."""
         return [name for name in columns if name not in self._not_learned_from]
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the columns whose numbers are not written as programs write them, so that they are read as texts."""
+        return [name for name, each in parse_types(self.types).items() if each.kind == "number" and each.form]
 
     @property
     def _not_learned_from(self) -> set[str | None]:

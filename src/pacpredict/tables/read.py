@@ -8,7 +8,7 @@ import pandas as pd
 
 from pacpredict.exceptions import InvalidTable
 from pacpredict.tables import csv_files
-from pacpredict.tables.values import MissingCodes
+from pacpredict.tables.values import MissingCodes, codes_by_column
 
 _PARQUET = (".parquet", ".pq")
 
@@ -18,7 +18,11 @@ _FLOAT_PRECISION = "round_trip" if tuple(map(int, pd.__version__.split(".")[:2])
 
 
 def read_table(
-    source: str | Path, missing: Sequence[str] = ("",), *, names: Sequence[str] | None = None
+    source: str | Path,
+    missing: Sequence[str] = ("",),
+    texts: Sequence[str] = (),
+    *,
+    names: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Read a CSV file (.csv, .tsv, .tab, .txt, .data, each also with .gz) or a Parquet file (.parquet, .pq).
 
@@ -26,6 +30,8 @@ def read_table(
     tabs, whichever the first line has most of. Blanks after a separator are skipped.
 
     An empty cell is missing. Others are only if `missing` has them: "?", "NA" or "None" may be meant as they are.
+    "age=-9" is missing in the column age only.
+    The columns `texts` of a CSV file are left as they are written: 1.234 may be a number with separators.
     """
     path = Path(source)
     is_csv = csv_files.is_csv(path)
@@ -35,13 +41,15 @@ def read_table(
             f"{', '.join(csv_files.SUFFIXES)} (with or without .gz) or {', '.join(_PARQUET)}"
         )
     with csv_files.explaining(path):
-        table = _read_csv(path, missing, names) if is_csv else _read_parquet(path, missing)
+        table = _read_csv(path, missing, texts, names) if is_csv else _read_parquet(path, missing)
     if table.empty:
         raise InvalidTable(f"{path} has column names, but no rows")
     return table
 
 
-def _read_csv(path: Path, missing: Sequence[str], names: Sequence[str] | None) -> pd.DataFrame:
+def _read_csv(
+    path: Path, missing: Sequence[str], texts: Sequence[str], names: Sequence[str] | None
+) -> pd.DataFrame:
     with csv_files.open_text(path) as file:
         separator, header = csv_files.first_line(path, file)
     columns = csv_files.check_names(path, header if names is None else list(names), header)
@@ -56,7 +64,8 @@ def _read_csv(path: Path, missing: Sequence[str], names: Sequence[str] | None) -
                 header=0 if names is None else None,
                 index_col=False,
                 keep_default_na=False,
-                na_values=["", *missing],
+                na_values={name: ["", *codes] for name, codes in codes_by_column(missing, columns).items()},
+                dtype=dict.fromkeys(texts, str),
                 skipinitialspace=True,
                 float_precision=_FLOAT_PRECISION,
                 low_memory=False,  # types are those of whole columns, not of blocks
@@ -82,5 +91,7 @@ def _read_parquet(path: Path, missing: Sequence[str]) -> pd.DataFrame:
             table = stored.read().to_pandas()
     except pa.ArrowException as problem:
         raise InvalidTable(f"{path} cannot be read as Parquet: {problem}") from problem
-    codes = MissingCodes(missing)
-    return table if not codes else table.apply(lambda column: column.mask(codes.among(column)))
+    for name, texts in codes_by_column(missing, table.columns).items():
+        if codes := MissingCodes(texts):
+            table[name] = table[name].mask(codes.among(table[name]))
+    return table

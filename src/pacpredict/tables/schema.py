@@ -26,7 +26,7 @@ from pacpredict.tables.column import Column, Kind, Unknown, Values, as_floats
 from pacpredict.tables.declared import Types, parse_types
 from pacpredict.tables.forms import as_values, declared_categories, split
 from pacpredict.tables.infer import infer_column
-from pacpredict.tables.values import MissingCodes
+from pacpredict.tables.values import MissingCodes, codes_by_column
 from pacpredict.tables.words import N_WORD_FEATURES, hash_words
 from pacpredict.types import FloatArray
 
@@ -92,7 +92,8 @@ class Schema:
     columns: tuple[Column, ...]
     is_named: bool = True  # otherwise the columns are called x0, x1, ... and come by position
     unknown: Unknown = defaults.UNKNOWN
-    # Codes that mean missing in queries, as they did in the training data; columns are the same without them.
+    # Codes that mean missing in queries, as they did in the training data, everywhere or, as age=-9, in one column.
+    # Columns are the same without them.
     missing: tuple[str, ...] = field(default=(), compare=False)
     kind: ClassVar[Literal["table"]] = "table"
 
@@ -104,7 +105,8 @@ class Schema:
     def infer(cls, table: Any, unknown: Unknown = defaults.UNKNOWN, types: Types | None = None) -> "Schema":
         """Find out what the columns of a training table are; forms.py says what a table can be.
 
-        `types` declares what some of them are: "number", "boolean", "category", "text", "date" or "date:FORMAT".
+        `types` declares what some of them are: "number", "boolean", "category", "text", "date", "date:FORMAT" or
+        "number:EXAMPLE", as declared.py and separators.py have it.
 
         Raises
         ------
@@ -270,8 +272,10 @@ class Schema:
         return [column.name for column in self.columns]
 
     @cached_property
-    def _codes(self) -> MissingCodes | None:
-        return MissingCodes(self.missing) if self.missing else None
+    def _codes(self) -> list[MissingCodes] | None:
+        """Return what means missing in each column, None if nothing does."""
+        of_columns = codes_by_column(self.missing, self._names)
+        return [MissingCodes(of_columns[name]) for name in self._names] if self.missing else None
 
     @cached_property
     def _is_all_numbers(self) -> bool:
@@ -296,7 +300,10 @@ class Schema:
                 f"expected an array of shape (n_rows, {len(self.columns)}), got {matrix.shape}"
             )
         numbers = as_floats(matrix)
-        return self._canonical(numbers if self._codes is None else self._codes.without_numbers(numbers), {})
+        if self._codes is not None:
+            columns = zip(self._codes, numbers.T, strict=True)
+            numbers = np.column_stack([codes.without_numbers(column) for codes, column in columns])
+        return self._canonical(numbers, {})
 
     def _encode(self, values: Sequence[Values]) -> Rows:
         n_rows = len(values[0])
@@ -307,7 +314,8 @@ class Schema:
                     f"{show(column.name)} has {len(given)}"
                 )
         if self._codes is not None:
-            values = [self._codes.without(given) for given in values]
+            by_column = zip(self._codes, values, strict=True)
+            values = [codes.without(given) if codes else given for codes, given in by_column]
         pairs = list(zip(self.columns, values, strict=True))
         numbers = np.array([column.numbers(given, self.unknown) for column, given in pairs], dtype=np.float64)
         texts = {j: column.texts(given) for j, (column, given) in enumerate(pairs) if column.kind == "text"}
@@ -329,7 +337,7 @@ class Schema:
                 raise self.columns[j].refusal(
                     row,
                     "the value is missing, which this column does not allow; "
-                    "a model fitted with unknown='missing' takes such rows",
+                    "a model fitted with --unknown missing (unknown='missing' in Python) takes such rows",
                 )
         return Rows(canonical, texts)
 

@@ -3,68 +3,37 @@
 What is noticed here are guesses, from names and values. They are said, and decide nothing.
 """
 
-import re
 import shlex
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pacpredict.exceptions import InvalidTable
 from pacpredict.show import percent, show, show_some
-from pacpredict.tables.association import cells_of_numbers, share_explained
 from pacpredict.tables.classes import Classes
 from pacpredict.tables.column import Column
 from pacpredict.tables.declared import Declared, parse_types
+from pacpredict.tables.distinct import Distinct, take_apart
+from pacpredict.tables.doubts import doubts_about
 from pacpredict.tables.forms import as_values, declared_categories
-from pacpredict.tables.identifiers import identifier_hint
 from pacpredict.tables.infer import infer_column
 from pacpredict.tables.options import TableOptions
+from pacpredict.tables.outcomes import outcome_doubt
+from pacpredict.tables.persons import Coded, facts_of_persons
 from pacpredict.tables.resemblance import resemblance_hint
-from pacpredict.tables.schema import Schema
+from pacpredict.tables.schema import Rows, Schema
+from pacpredict.tables.unseen import share_refused_alone
 from pacpredict.tables.values import as_limit, as_number
 from pacpredict.tables.words import N_WORD_FEATURES
-from pacpredict.types import IntArray
 
 # A number that takes more values than this is hardly the name of a class.
 _MOST_CLASSES_OF_NUMBERS = 20
 # Of a class with fewer records many subsets have next to none.
 _FEW_OF_A_CLASS = 10
-# A column that explains this share of the target's entropy by itself says the same thing in other words.
-_TELLS_TOO_MUCH = 0.9
-# Texts of which this share are numbers were meant to be numbers.
-_NEARLY_NUMBERS = 0.5
 _MISSING_A_LOT = 0.5
-# Words among numbers, up to which they may mean that the number is missing.
-_MOST_WORDS_FOR_MISSING = 5
-# Parts of names by which outcomes go; a column of such a name is asked about, not judged.
-_OUTCOMES = {
-    *(
-        "outcome",
-        "outcomes",
-        "died",
-        "death",
-        "dead",
-        "deceased",
-        "mortality",
-        "survived",
-        "survival",
-        "expired",
-    ),
-    *(
-        "readmitted",
-        "readmission",
-        "relapse",
-        "recurrence",
-        "los",
-        "stay",
-        "discharged",
-        "disposition",
-        "result",
-    ),
-    *("target", "label", "churned", "defaulted", "response"),
-}
-_PARTS = re.compile(r"[A-Za-z][a-z]+|[A-Z]+|\d+")
+# From here on refusals are worth a word.
+_MANY_REFUSED = 0.005
 
 
 @dataclass(frozen=True)
@@ -101,29 +70,17 @@ class Survey:
         return asdict(self)
 
 
-class _Series(NamedTuple):
-    """A column taken apart: its different values, and which of them each record has."""
-
-    name: str
-    values: Any  # a pandas series
-    codes: IntArray  # -1 where the value is missing
-    distinct: list[Any]
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        return int((self.codes < 0).sum()), len(self.distinct)
-
-
 def survey(frame: Any, options: TableOptions) -> Survey:
     """Look at every column of a frame; nothing is refused but columns that are not there."""
     names = list(map(str, frame.columns))
     options.check(names)
-    columns = [_take_apart(name, frame.iloc[:, j]) for j, name in enumerate(names)]
+    columns = [take_apart(name, frame.iloc[:, j]) for j, name in enumerate(names)]
     labels = columns[names.index(options.target)]
     declared, of_dtype = parse_types(options.types), declared_categories(frame)
     features = set(options.features(names))
+    persons = _facts([column for column in columns if column.name in features], options)
     reports = [
-        _feature(column, of_dtype.get(j), declared.get(column.name), labels)
+        _feature(column, of_dtype.get(j), declared.get(column.name), labels, persons.get(column.name, []))
         if column.name in features
         else _other(column, options)
         for j, column in enumerate(columns)
@@ -132,14 +89,38 @@ def survey(frame: Any, options: TableOptions) -> Survey:
     return Survey(len(frame), tuple(reports), hints)
 
 
-def _hints(frame: Any, options: TableOptions) -> tuple[str, ...]:
-    """Say whether records are nearly the same, unless it is known whose they are."""
+def _facts(features: list[Distinct], options: TableOptions) -> dict[str, list[str]]:
+    """Return the columns that may tell persons apart, with what never varies within one of their values."""
     if options.person is not None or options.person_per_row:
+        return {}
+    return facts_of_persons([Coded(one.name, *one.in_order()) for one in features])
+
+
+def _hints(frame: Any, options: TableOptions) -> tuple[str, ...]:
+    """Say whether records are nearly the same, unless it is known whose they are, and whether many would be refused."""
+    is_told_whose = options.person is not None or options.person_per_row
+    if is_told_whose and options.unknown != "refuse":
         return ()
     table = frame[options.features(list(frame.columns))]
     schema = Schema.infer(table, options.unknown, options.types)
-    hint = resemblance_hint(schema, schema.rows(table))
-    return () if hint is None else (hint,)
+    rows = schema.rows(table)
+    hints = [_refusals(schema, rows, frame, options)]
+    if not is_told_whose:
+        hints.append(resemblance_hint(schema, rows))
+    return tuple(hint for hint in hints if hint is not None)
+
+
+def _refusals(schema: Schema, rows: Rows, frame: Any, options: TableOptions) -> str | None:
+    if options.unknown != "refuse":
+        return None
+    persons = np.arange(len(frame)) if options.person is None else frame[options.person].factorize()[0]
+    share, column = share_refused_alone(schema, rows, persons)
+    if share < _MANY_REFUSED:
+        return None
+    return (
+        f"about {percent(share)} of new rows would be refused, since they have what training never saw, most often in "
+        f"{show(column)}: --unknown missing takes it as missing"
+    )
 
 
 def continuous_target(name: str, labels: Any) -> str | None:
@@ -153,15 +134,7 @@ def continuous_target(name: str, labels: Any) -> str | None:
     )
 
 
-def _take_apart(name: str, series: Any) -> _Series:
-    try:
-        codes, distinct = series.factorize()
-    except TypeError:  # lists and the like, which are refused
-        return _Series(name, series, np.zeros(len(series), np.int64), [None])
-    return _Series(name, series, codes.astype(np.int64), distinct.tolist())
-
-
-def _other(column: _Series, options: TableOptions) -> ColumnReport:
+def _other(column: Distinct, options: TableOptions) -> ColumnReport:
     if column.name == options.target:
         return _target(column)
     if column.name == options.weights:
@@ -171,12 +144,12 @@ def _other(column: _Series, options: TableOptions) -> ColumnReport:
     return ColumnReport(column.name, "dropped", *column.counts, "left out")
 
 
-def _nobody(column: _Series) -> str | None:
+def _nobody(column: Distinct) -> str | None:
     missing, _ = column.counts
     return f"column {show(column.name)} names nobody in {missing:,} records" if missing else None
 
 
-def _target(column: _Series) -> ColumnReport:
+def _target(column: Distinct) -> ColumnReport:
     name, (missing, distinct) = column.name, column.counts
     try:
         classes = Classes.infer(column.values)
@@ -194,7 +167,7 @@ def _target(column: _Series) -> ColumnReport:
 
 
 def _feature(
-    given: _Series, of_dtype: list[Any] | None, declared: Declared | None, labels: _Series
+    given: Distinct, of_dtype: list[Any] | None, declared: Declared | None, labels: Distinct, facts: list[str]
 ) -> ColumnReport:
     name, (missing, distinct) = given.name, given.counts
     try:
@@ -202,19 +175,19 @@ def _feature(
         column = infer_column(name, [*given.distinct, *([None] if missing else [])], of_dtype, declared)
     except InvalidTable:
         return ColumnReport(name, "?", missing, distinct, "refused", (), _why(given, of_dtype, declared))
-    warnings = [] if of_dtype is not None or declared is not None else _doubts(column, given)
+    warnings = [] if of_dtype is not None or declared is not None else doubts_about(column, given, facts)
     if distinct == 1:
         warnings.append(f"has one value only: --drop {shlex.quote(name)}")
     if missing > _MISSING_A_LOT * len(given.codes):
         warnings.append(f"is missing in {percent(missing / len(given.codes))} of the records")
-    if (suspicion := _outcome(column, given, labels)) is not None:
+    if (suspicion := outcome_doubt(column, given, labels)) is not None:
         warnings.append(
             f"{suspicion}: is it known when the question is asked? If not, --drop {shlex.quote(name)}"
         )
-    return ColumnReport(name, column.kind, missing, distinct, _action(column), tuple(warnings))
+    return ColumnReport(name, column.kind, missing, distinct, _action(column, given), tuple(warnings))
 
 
-def _why(given: _Series, of_dtype: list[Any] | None, declared: Declared | None) -> str:
+def _why(given: Distinct, of_dtype: list[Any] | None, declared: Declared | None) -> str:
     """Return why a column is refused, with the number of the row where there is one."""
     try:
         infer_column(given.name, as_values(given.name, given.values, InvalidTable), of_dtype, declared)
@@ -223,64 +196,16 @@ def _why(given: _Series, of_dtype: list[Any] | None, declared: Declared | None) 
     return f"column {show(given.name)} cannot be used"
 
 
-def _action(column: Column) -> str:
+def _action(column: Column, given: Distinct) -> str:
+    if column.has_limits:
+        texts = (value for value in given.distinct if isinstance(value, str))
+        example, limit = next((text, limit) for text in texts if (limit := as_limit(text)) is not None)
+        return f"{example.strip()} counts as {limit.strip()}"
     if column.kind == "number":
-        return "<0.5 counts as 0.5" if column.has_limits else "as it is"
+        return column.form or "as it is"
     return {
         "boolean": "yes or no",
         "category": f"{len(column.categories)} categories",
         "text": f"{N_WORD_FEATURES} hashed words",
         "date": "days since 1970",
     }[column.kind]
-
-
-def _doubts(column: Column, given: _Series) -> list[str]:
-    """Say why a column may not be what its values make of it."""
-    doubts = []
-    hint = identifier_hint(column.name, as_values(column.name, given.values, InvalidTable))
-    if hint is not None:
-        doubts.append(hint.removeprefix(f"column {show(column.name)} "))
-    if column.kind in {"category", "text"} and (near := _nearly_numbers(given)) is not None:
-        doubts.append(near)
-    if column.kind == "number" and _look_like_days(given.distinct):
-        doubts.append(
-            f"has numbers such as {given.distinct[0]:.0f}, which look like dates: "
-            f"--types {shlex.quote(given.name)}=date:%Y%m%d"
-        )
-    return doubts
-
-
-def _nearly_numbers(given: _Series) -> str | None:
-    others = [value for value in given.distinct if as_number(value) is None]
-    if len(given.distinct) - len(others) < _NEARLY_NUMBERS * len(given.distinct):
-        return None
-    words = [value for value in others if as_limit(value) is None]
-    if not others or len(words) > _MOST_WORDS_FOR_MISSING:
-        return None
-    meaning = "".join(f" --missing {value!r}" for value in words)
-    return f"has numbers beside {show_some(others, 3)}: --types {shlex.quote(given.name)}=number{meaning}"
-
-
-def _look_like_days(distinct: list[Any]) -> bool:
-    """Tell whether all numbers are like 20240131, of the last and of this century."""
-    numbers = np.array([as_number(value) for value in distinct], dtype=np.float64)
-    years, days = numbers // 10_000, numbers % 10_000
-    months, days = days // 100, days % 100
-    plausible = (years >= 1900) & (years < 2100) & (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
-    return bool(plausible.all() and (numbers == np.floor(numbers)).all())
-
-
-def _outcome(column: Column, given: _Series, labels: _Series) -> str | None:
-    """Say why a column may be an outcome itself, or follow from the target."""
-    parts, of_target = (set(map(str.lower, _PARTS.findall(one.name))) for one in (given, labels))
-    if shared := {part for part in parts & of_target if not part.isdigit()}:
-        return f"is named like the target ({min(shared)!r})"
-    if sounds := parts & _OUTCOMES:
-        return f"sounds like an outcome ({min(sounds)!r})"
-    if (labels.codes < 0).any() or len(labels.distinct) < 2:
-        return None
-    cells = given.codes + 1
-    if column.kind == "number" and not column.has_limits:
-        cells = cells_of_numbers(np.array([np.nan, *map(as_number, given.distinct)], np.float64)[cells])
-    share = share_explained(cells, labels.codes)
-    return f"says {percent(share)} of the target by itself" if share >= _TELLS_TOO_MUCH else None

@@ -37,6 +37,17 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in {"NAType", "NaTType"} and type(value).__module__.startswith("pandas.")
 
 
+def codes_by_column(texts: Iterable[str], columns: Iterable[str]) -> dict[str, list[str]]:
+    """Return what means missing in each column: -9 does in all of them, age=-9 in the column age alone."""
+    codes: dict[str, list[str]] = {name: [] for name in columns}
+    for text in texts:
+        name, sign, code = text.partition("=")
+        is_of_one = sign and name in codes
+        for of_column in [codes[name]] if is_of_one else codes.values():
+            of_column.append(code if is_of_one else text)
+    return codes
+
+
 class MissingCodes:
     """Texts that an owner has declared to mean missing, such as "n/a"; "-9" means it as a number, too."""
 
@@ -58,7 +69,7 @@ class MissingCodes:
         return [None if self._has(value) else value for value in values]
 
     def without_numbers(self, numbers: FloatArray) -> FloatArray:
-        """Return a matrix of numbers with NaN in the place of a code."""
+        """Return numbers with NaN in the place of a code."""
         return np.where(np.isin(numbers, list(self._numbers)), np.nan, numbers)
 
     def _has(self, value: Any) -> bool:
@@ -91,10 +102,10 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def as_limit(text: str) -> float | None:
-    """Return the limit in a text such as "<0.5" or ">= 100", None if there is none."""
+def as_limit(text: str) -> str | None:
+    """Return the limit in a text such as "<0.5" or ">= 100", as it is written; None if there is none."""
     sign = _LIMIT.match(text)
-    return None if sign is None else _parse(text[sign.end() :])
+    return None if sign is None else text[sign.end() :]
 
 
 def other_spellings(value: Any) -> Iterator[str | float]:

@@ -1,7 +1,7 @@
 """The data owner's records: what the subsets are drawn from."""
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,13 +12,16 @@ from pacpredict import defaults
 from pacpredict.exceptions import InvalidTable
 from pacpredict.rows.infer import KINDS, learn_rows
 from pacpredict.rows.kind import AnyRows, AnySchema, RowKind
+from pacpredict.show import show
 from pacpredict.tables.classes import Classes
 from pacpredict.tables.column import Column, Values
 from pacpredict.tables.identifiers import identifier_hint
 from pacpredict.tables.options import TableOptions
+from pacpredict.tables.persons import Coded, facts_of_persons, person_hint
 from pacpredict.tables.resemblance import resemblance_hint
 from pacpredict.tables.schema import Rows, Schema, Types, Unknown
 from pacpredict.tables.survey import continuous_target
+from pacpredict.tables.values import is_missing
 from pacpredict.training.units import Units, number_by_first
 from pacpredict.training.weights import check_weights, where
 from pacpredict.types import BoolArray, FloatArray, IntArray
@@ -124,8 +127,9 @@ class Pool:
         """Say what makes one doubt whether the units are the persons that they should be."""
         if not isinstance(self.schema, Schema) or not isinstance(self.rows, Rows):
             return []  # images and texts have no columns
+        facts = facts_of_persons(list(_coded(self.schema, self.rows))) if self.units.kind == "record" else {}
         hints = [
-            identifier_hint(column.name, _values(column, self.rows, j))
+            _person_hint(column.name, _values(column, self.rows, j), facts.get(column.name, []))
             for j, column in enumerate(self.schema.columns)
             if column.kind in {"number", "category", "text"} and not column.is_declared
         ]
@@ -178,6 +182,24 @@ def _values(column: Column, rows: Rows, j: int) -> Values:
         return rows.texts[j]
     numbers = rows.numbers[:, j]
     return column.decode(numbers) if column.kind == "category" else numbers
+
+
+def _coded(schema: Schema, rows: Rows) -> Iterator[Coded]:
+    for j, column in enumerate(schema.columns):
+        known = ~np.isnan(rows.numbers[:, j])
+        values = np.array(rows.texts[j], object) if j in rows.texts else rows.numbers[:, j]
+        codes = np.full(len(rows), -1)
+        distinct, codes[known] = np.unique(values[known], return_inverse=True)
+        is_whole = column.kind == "number" and bool((distinct == np.floor(distinct)).all())
+        yield Coded(column.name, codes, is_whole or column.kind in {"category", "text"})
+
+
+def _person_hint(name: str, values: Values, facts: list[str]) -> str | None:
+    hint = identifier_hint(name, values)
+    if hint is not None or not facts:
+        return hint
+    present = [value for value in values if not is_missing(value)]
+    return f"column {show(name)} {person_hint(name, len(set(present)), len(present), facts)}"
 
 
 def _one_each(persons: Any, n_records: int) -> IntArray:

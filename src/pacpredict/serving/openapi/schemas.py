@@ -55,7 +55,12 @@ def _list(items: Json, **limits: int) -> Json:
 def value_of(column: Column, can_miss: bool) -> Json:
     """Describe one value. Categories that occurred in records are not listed; those that the owner declared are."""
     described: Json
-    if column.kind == "number":
+    if column.kind == "number" and column.form:
+        described = {
+            "type": ["number", "string"],
+            "description": f"a number; as text, written as {column.form}",
+        }
+    elif column.kind == "number":
         described = {"type": "number"}
     elif column.kind == "boolean":
         described = {"type": "boolean"}

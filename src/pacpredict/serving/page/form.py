@@ -78,7 +78,9 @@ def _field(number: int, schema: Schema, column: Column) -> Markup:
 
 def _hint(column: Column) -> str:
     if column.kind == "date":
-        return f"date, as {column.form}" if column.form else "date, as 2024-12-31"
+        return f"date, as {column.form or '2024-12-31'}"
+    if column.form:
+        return f"{column.kind}, as {column.form}"
     if column.kind == "category":
         return "one of a list" if column.is_declared else "a category"
     return {"number": "number", "boolean": "yes or no", "text": "text"}[column.kind]
@@ -92,7 +94,7 @@ def _control(field: str, column: Column, can_miss: bool) -> Markup:
         return _choice(field, name, [("true", "yes"), ("false", "no")], can_miss)
     if column.kind == "category" and column.is_declared:
         return _choice(field, name, [(str(each), str(each)) for each in column.categories], can_miss)
-    mode = "decimal" if column.kind == "number" else None
+    mode = "decimal" if column.kind == "number" and not column.form else None
     return tag("input", id=field, data_column=name, inputmode=mode, autocomplete="off", required=needed)
 
 

@@ -27,7 +27,7 @@ from pacpredict.exceptions import InvalidInput
 if TYPE_CHECKING:
     from pacpredict.deployment import Deployment
     from pacpredict.distill.questions import Questions
-    from pacpredict.distill.run import Options, Tested
+    from pacpredict.distill.run import Exam, Options
     from pacpredict.rows.kind import AnyRows
 
 
@@ -175,9 +175,9 @@ def _rows(given: Mapping[str, Any], deployment: "Deployment", arguments: Namespa
     return deployment.artifact.schema.rows(with_missing(features, arguments.missing))
 
 
-def _tested(arguments: Namespace, deployment: "Deployment") -> "Tested | None":
+def _tested(arguments: Namespace, deployment: "Deployment") -> "Exam | None":
     """Read the rows of the evaluation; labels are compared as texts, as a CSV file has them."""
-    from pacpredict.distill.run import Tested  # noqa: PLC0415
+    from pacpredict.distill.run import Exam  # noqa: PLC0415
 
     if arguments.test is None:
         return None
@@ -194,7 +194,7 @@ def _tested(arguments: Namespace, deployment: "Deployment") -> "Tested | None":
         raise InvalidInput(
             f"{arguments.test} has the label {unknown[0]!r}, which is none of the deployment's"
         )
-    return Tested(_rows(given, deployment, arguments), np.array([codes[label] for label in labels], np.int64))
+    return Exam(_rows(given, deployment, arguments), np.array([codes[label] for label in labels], np.int64))
 
 
 def _distill(arguments: Namespace, deployment: "Deployment", rows: "AnyRows", options: "Options") -> None:

@@ -1,6 +1,7 @@
 """Private labels with what the history says about them, and those of them that a student learns from."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,8 @@ from pacpredict.mechanism.evidence import Evidence, Point
 from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
 
 
-class Labels(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Labels:
     """Answers in the order in which they were asked for, and the history that they come from."""
 
     rows: IntArray  # positions in the public data
@@ -44,7 +46,7 @@ class Labels(NamedTuple):
             {end: evidence.points[last_of(sequences, end)] for end in ends},
         )
 
-    def __len__(self) -> int:  # of rows, not of fields
+    def __len__(self) -> int:
         return self.rows.size
 
     def posterior(self, end: int, n_classes: int) -> FloatArray:

@@ -35,7 +35,7 @@ ALPHA = 0.01  # the paper's
 Stages = Callable[[str], AbstractContextManager[Progress]]
 
 
-class Tested(NamedTuple):
+class Exam(NamedTuple):
     """Rows with known labels, which should be public, to see how well a student does."""
 
     rows: AnyRows
@@ -127,7 +127,7 @@ def distill(
     options: Options,
     out: Path,
     stages: Stages,
-    tested: Tested | None = None,
+    tested: Exam | None = None,
 ) -> Distilled:
     """Ask, choose, train and write; interrupted, the same call goes on where it was."""
     settings, learner = options.settings(deployment), options.trainer()
@@ -183,7 +183,7 @@ def _mark(
     settings: Settings,
     learner: Learner,
     ground: Ground,
-    tested: Tested | None,
+    tested: Exam | None,
 ) -> Mark:
     classes, budget = deployment.artifact.classes, deployment.artifact.recipe.budget
     spent = budget.nats(labels.points[end].spent_steps)
@@ -198,6 +198,6 @@ def _mark(
     return Mark(end, int(targets.kept.sum()), spent, accuracy)
 
 
-def _accuracy(deployment: Deployment, student: Student, tested: Tested) -> float:
+def _accuracy(deployment: Deployment, student: Student, tested: Exam) -> float:
     found = student.predict(tested.rows, deployment.artifact.schema)
     return float((found == tested.truth).mean())

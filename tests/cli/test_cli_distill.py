@@ -37,7 +37,7 @@ def test_a_student(teacher, capsys):
     code, output, _ = run_here(capsys, *distill(teacher, *out, *how, *test))
     assert code == 0
     assert "% of 200 rows are right" in output
-    assert state_of(teacher)["spent_nats"] == cost["spent_nats_after"] == cost["charged"] * STEP
+    assert state_of(teacher)["spent_nats"] == cost["spent_nats_after"] == cost["contested"] * STEP
     assert run_here(capsys, "distill", teacher / "teacher.pac", "--verify", teacher / "student")[0] == 0
     code, output, _ = run_here(capsys, *distill(teacher, "--verify", teacher / "student"))
     assert (code, "identical to the byte" in output) == (0, True)

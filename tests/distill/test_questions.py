@@ -1,5 +1,7 @@
 """What is asked, in which order and at what cost, before anything is paid for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from students import STEP, fit_teacher, silent
@@ -35,8 +37,14 @@ def test_a_plan_costs_nothing_and_says_what_asking_costs(opened):
     votes = deployment.curator.ensemble.votes(rows)
     assert questions.n_contested == (votes.min(axis=1) < votes.max(axis=1)).sum() > 10
     assert questions.n_free == len(rows) - questions.n_contested > 10
+    budget = deployment.artifact.recipe.budget
+    assert questions.steps(budget) == questions.n_contested
+    assert questions.steps(replace(budget, charging="flat")) == len(rows)
+    assert questions.is_alone
     asked(deployment, questions)
     assert deployment.privacy()["spent_nats"] == questions.n_contested * STEP
+    assert prepared(deployment, rows).is_alone
+    assert not prepared(deployment, rows.take(np.arange(20))).is_alone
 
 
 def test_the_order_is_the_same_again(opened):

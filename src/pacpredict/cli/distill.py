@@ -227,42 +227,43 @@ def _say_cost(deployment: "Deployment", questions: "Questions", options: "Option
     """Say what the rows would cost, and what would be promised with and without anybody else's answers."""
     from pacpredict.cli.as_json import print_json  # noqa: PLC0415
     from pacpredict.cli.table import percent_at_most, print_table  # noqa: PLC0415
-    from pacpredict.core.bounds import success_bound  # noqa: PLC0415
+    from pacpredict.core.attacks import success_after  # noqa: PLC0415
     from pacpredict.distill.questions import limit_to  # noqa: PLC0415
 
     budget, space = deployment.artifact.recipe.budget, deployment.artifact.space
     prior = space.priors["membership"]
     planned = limit_to(questions, budget, options.until_success, prior)
-    after = budget.nats(min(planned.spent_steps + planned.n_contested, budget.total_steps))
+    steps = planned.steps(budget)
+    after = budget.nats(planned.spent_steps + steps)
     cost = {
         "rows": len(planned),
         "rows_left_out": planned.n_refused,
         "answered_before": planned.n_known,
         "free": planned.n_free,
-        "charged": planned.n_contested,
-        "cost_nats": budget.nats(planned.n_contested),
+        "contested": planned.n_contested,
+        "cost_nats": budget.nats(steps),
         "spent_nats_after": after,
         "total_nats": budget.total,
-        "success_at_most": success_bound(budget.total, prior),
-        "success_if_settled": success_bound(after, prior),
+        "success_at_most": success_after(budget.total, prior),
+        # Of what is spent afterwards, which means something only if nothing else is ever answered.
+        "success_if_settled": success_after(after, prior) if planned.is_alone else None,
     }
     if as_json:
         print_json(cost)
         return
     rows = [
-        ("rows to ask", f"{cost['rows']:,}"),
-        ("left out, for lack of budget", f"{cost['rows_left_out']:,}"),
-        ("answered before, at no charge", f"{cost['answered_before']:,}"),
-        ("free, since all models agree", f"{cost['free']:,}"),
-        ("charged a step each, at most", f"{cost['charged']:,}"),
-        ("cost", f"{cost['cost_nats']:.6g} nats"),
-        ("spent afterwards, of all that may be", f"{after:.6g} of {budget.total:.6g} nats"),
-        ("success of membership inference, ever", percent_at_most(success_bound(budget.total, prior))),
-        (
-            "if this was settled first, and nothing else is answered",
-            percent_at_most(success_bound(after, prior)),
-        ),
+        ("rows to ask", f"{len(planned):,}"),
+        ("left out, for lack of budget", f"{planned.n_refused:,}"),
+        ("answered before, at no charge", f"{planned.n_known:,}"),
+        ("all models agree", f"{planned.n_free:,}"),
+        ("models differ: a step each, at most", f"{planned.n_contested:,}"),
+        ("cost", f"{cost['cost_nats']:.4g} nats"),
+        ("spent afterwards", f"{after:.4g} of {budget.total:.4g} nats"),
+        ("membership told, at most and for ever", percent_at_most(success_after(budget.total, prior))),
     ]
+    if planned.is_alone:
+        told = percent_at_most(success_after(after, prior))
+        rows.append(("  if settled now, and nothing else is answered", told))
     print_table("Cost of a student", (), rows)
 
 

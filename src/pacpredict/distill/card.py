@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pacpredict.core.bounds import success_bound
+from pacpredict.core.attacks import success_after
 from pacpredict.core.filters import Filter
 from pacpredict.deployment import Deployment
 from pacpredict.distill.labels import Labels, Targets, last_of
 from pacpredict.distill.questions import Order
+from pacpredict.types import Votes
 
 FORMAT, VERSION = "pacpredict student", 1
 
@@ -59,18 +60,26 @@ def history_of(deployment: Deployment, labels: Labels) -> dict[str, Any]:
     """Say on which part of the ledger the labels rest, and who else was answered in it."""
     budget, last = deployment.artifact.recipe.budget, last_of(labels.sequences.tolist(), len(labels))
     point, link = labels.points[len(labels)], deployment.chain_at(last)
-    others = last - np.unique(labels.sequences).size
-    prior = deployment.artifact.space.priors["membership"]
-    spent = budget.nats(point.spent_steps)
+    numbers, first = np.unique(labels.sequences, return_index=True)
+    others = last - numbers.size
     return {
         "deployment": deployment.artifact.identity,
         "releases": last,
         "chain": "" if link is None else link.hex(),
-        "spent_nats": spent,
+        "spent_nats": budget.nats(point.spent_steps),
         "other_releases": int(others),
-        # What the spending would promise if it had been settled beforehand, and if nothing else were ever answered.
-        "success_if_settled": None if others else success_bound(spent, prior),
+        "success_if_settled": None if others else _success_if_settled(deployment, labels.votes[first]),
     }
+
+
+def _success_if_settled(deployment: Deployment, votes: Votes) -> float:
+    """Return what the queries would promise if they had been settled beforehand, and nothing else were ever answered.
+
+    By the most that they could have cost: what they did cost depends on answers, where the limit on odds is near.
+    """
+    budget, prior = deployment.artifact.recipe.budget, deployment.artifact.space.priors["membership"]
+    n_charged = len(votes) if budget.charging == "flat" else int((votes != votes[:, :1]).any(axis=1).sum())
+    return success_after(budget.nats(min(n_charged, budget.total_steps)), prior)
 
 
 def card_of(

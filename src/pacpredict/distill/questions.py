@@ -35,6 +35,7 @@ class Questions:
     places: dict[bytes, int]  # of a query in the ballots
     known: Known
     spent_steps: int  # before
+    n_releases: int  # before
     n_refused: int = 0  # rows that the budget, or the ceiling that was asked for, has no room for
 
     def __len__(self) -> int:
@@ -54,6 +55,16 @@ class Questions:
     def n_free(self) -> int:
         """Different new queries on which all models agree."""
         return len(self._new()) - self.n_contested
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing else was answered before."""
+        return self.n_releases == len({digest for digest in self.digests if digest in self.known.answers})
+
+    def steps(self, budget: Budget) -> int:
+        """Count the steps that asking costs, at most."""
+        differ = [self.ballots.n_voted[place] > 1 for place in self._new()]
+        return sum(budget.charge_first(differ, self.spent_steps))
 
     def _new(self) -> list[int]:
         return [self.places[digest] for digest in dict.fromkeys(self.digests) if digest in self.places]
@@ -97,7 +108,9 @@ def prepare(
     else:
         ballots = NO_BALLOTS
     places = {digests[row]: place for place, row in enumerate(new)}
-    return Questions(chosen, [digests[row] for row in chosen], ballots, places, known, state.spent_steps)
+    return Questions(
+        *(chosen, [digests[row] for row in chosen], ballots, places, known, state.spent_steps, state.sequence)
+    )
 
 
 def limit_to(questions: Questions, budget: Budget, success: float | None, prior: float) -> Questions:

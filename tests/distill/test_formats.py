@@ -1,6 +1,8 @@
 """Students as files: programs that have never heard of pacpredict get the same labels from them."""
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -12,6 +14,7 @@ from records import labels_of, mixed_table
 from students import as_csv, run_program
 from tiny_networks import TINY_BERT, TINY_RESNET, coloured_images, plain_texts
 
+import pacpredict
 from pacpredict.distill.formats import check_format, files_of
 from pacpredict.distill.labels import Targets
 from pacpredict.distill.student import Ground, check_targets, student_named, student_of, train_student
@@ -45,7 +48,10 @@ def trained(learner, schema, rows, labels, names, weights=None):
 
 
 def written(student, folder):
+    places = Path(pacpredict.__file__).parent, Path(sys.prefix), Path.cwd()
+    machine = [str(place.absolute()).encode() for place in places]
     for name, data in files_of(student).items():
+        assert not any(place in data for place in machine), f"{name} names files of this machine"
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
     return folder

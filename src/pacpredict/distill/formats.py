@@ -97,6 +97,8 @@ def _exported_network(student: Student, learner: WideResNetLearner) -> bytes:
     example = normalise(np.zeros((2, schema.height, schema.width, 3), np.uint8)).contiguous()
     any_number = torch.export.Dim("n")
     graph = torch.export.export(network.eval(), (example,), dynamic_shapes=({0: any_number},))
+    for node in graph.graph.nodes:
+        node.meta.pop("stack_trace", None)  # which names files of this machine
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pt2"
         torch.export.save(graph, path)

@@ -117,21 +117,21 @@ def census() -> Setting:
     return Setting(pool, learner_named("xgboost"), *part(public), *part(test), balanced=False)
 
 
-def cifar10(features: str, n_threads: int) -> Setting:
+def cifar10(features: str, n_others: int | None, n_threads: int) -> Setting:
     """Hold 10,000 of the training images back, which with images of other sources are the public ones."""
     split = load_cifar(CIFAR10)
     order = np.random.default_rng(SEED).permutation(len(split.labels))
     held, rest = order[:N_PUBLIC_CIFAR], order[N_PUBLIC_CIFAR:]
     learner = Heads(features, n_threads=n_threads)
     pool = Pool.of(split.records[rest], split.labels[rest], person_per_row=True, kinds=learner.takes)
-    others, truth = _public_images()
+    others, truth = _public_images(n_others)
     public = pool.schema.rows(np.concatenate([split.records[held], others]))
     codes = np.concatenate([pool.classes.codes(split.labels[held]), truth])
     test = pool.schema.rows(split.asked), pool.classes.codes(split.truth)
     return Setting(pool, learner, public, codes, *test, balanced=True)
 
 
-def _public_images() -> tuple[Any, IntArray]:
+def _public_images(n_wanted: int | None) -> tuple[Any, IntArray]:
     """Return images of ImageNet, Caltech-101 and animal photographs (n, 32, 32, 3), and which of the ten classes."""
     import pandas as pd  # noqa: PLC0415
     from PIL import Image  # noqa: PLC0415
@@ -141,7 +141,8 @@ def _public_images() -> tuple[Any, IntArray]:
         raise InvalidTable(
             "the public images are missing: tiny_imagenet/ below the directory of PACPREDICT_DATA"
         )
-    table = pd.concat([pd.read_parquet(file) for file in files])
+    table = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
+    table = table.iloc[np.random.default_rng(SEED).permutation(len(table))[:n_wanted]]
     images = [np.asarray(Image.open(io.BytesIO(data)).convert("RGB")) for data in table["image"]]
     return np.stack(images), table["cifar10_label"].to_numpy(np.int64)
 
@@ -277,7 +278,9 @@ def budgets(study: Study, ends: Sequence[int]) -> list[dict[str, float]]:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     started = time.perf_counter()
     n_threads = options.jobs if options.jobs > 0 else os.cpu_count() or 1
-    setting = census() if options.dataset == "census" else cifar10(options.features, n_threads)
+    setting = (
+        census() if options.dataset == "census" else cifar10(options.features, options.others, n_threads)
+    )
     artifact = fit(setting, options.artifact, options.models, options.jobs)
     study = Study(setting, artifact)
     ends = [end for end in options.rows if end < len(setting.public)] + [len(setting.public)]
@@ -330,6 +333,7 @@ def main() -> None:
     parser.add_argument(
         "--rows", type=int, nargs="+", default=[1000, 2000, 5000, 10_000, 20_000], metavar="T"
     )
+    parser.add_argument("--others", type=int, help="public images of other sources (default: all 28,603)")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--trials", type=int, default=1000, help="simulated teachers")
     parser.add_argument("--models", type=int, default=defaults.MODELS)

@@ -3,10 +3,15 @@
 import json
 
 import pytest
+from artifacts import fit_small
+from records import recipe
 from students import STEP, as_csv, fit_teacher
 from terminal import refused, run_here
+from tiny_networks import plain_texts
 
 from pacpredict.deployment import Deployment
+from pacpredict.learners.heads.learner import Heads
+from pacpredict.training.pool import Pool
 
 
 @pytest.fixture
@@ -134,3 +139,31 @@ def test_wrong_command_lines(teacher, capsys):
         *distill(teacher, "--out", teacher / "s", "--test", teacher / "test.csv", "--target", "nobody"),
     )
     assert state_of(teacher)["queries"] == 0
+
+
+def test_a_student_of_texts(tmp_path, capsys):
+    """Texts go in as a file with one column; where features are kept is not on the card."""
+    texts, labels = plain_texts(120)
+    fit_small(tmp_path / "teacher.pac", Pool.of(texts[:60], labels[:60]), Heads("tfidf"), recipe(n_models=8))
+    as_csv({"text": texts[60:]}, tmp_path / "public.csv")
+    as_csv({"text": texts[60:], "mood": labels[60:]}, tmp_path / "test.csv")
+    how = [
+        "--features",
+        "tfidf",
+        "--feature-cache",
+        tmp_path / "cache",
+        "--jobs",
+        "1",
+        "--filter",
+        "bayesian",
+    ]
+    made = ["distill", tmp_path / "teacher.pac", tmp_path / "public.csv", *how, "--alpha", "0.4", "--json"]
+    test = ["--test", tmp_path / "test.csv", "--target", "mood", "--out", tmp_path / "student"]
+    code, output, errors = run_here(capsys, *made, *test)
+    assert code == 0, errors
+    card = json.loads(output)
+    assert card["settings"]["params"] == {"features": "tfidf"}
+    assert str(tmp_path) not in (tmp_path / "student" / "card.json").read_text()
+    assert card["evaluation"]["accuracy"] > 0.7
+    command = ["distill", tmp_path / "teacher.pac", tmp_path / "public.csv", "--verify", tmp_path / "student"]
+    assert run_here(capsys, *command)[0] == 0

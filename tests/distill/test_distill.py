@@ -235,6 +235,21 @@ def test_another_model_is_found_by_training(made, tmp_path):
             verify_student(deployment, forged, deployment.artifact.schema.rows(table))
 
 
+def test_an_estimator_is_named_so_that_it_can_be_trained_again(tmp_path):
+    """A card says where an estimator of scikit-learn is, and with which parameters; checking makes the same."""
+    from sklearn.ensemble import GradientBoostingClassifier  # noqa: PLC0415
+
+    table, _ = fit_teacher(tmp_path / "teacher.pac")
+    given = GradientBoostingClassifier(n_estimators=7)
+    how = {"learner": given, "params": None, "filter": "bayesian", "alpha": 0.3}
+    card = make_student(tmp_path / "teacher.pac", table, tmp_path / "student", **how).card
+    assert card["settings"]["learner"].endswith(".GradientBoostingClassifier")
+    assert card["settings"]["params"] == {"n_estimators": 7}
+    with Deployment.open(tmp_path / "teacher.pac", to_look=True) as deployment:
+        rows = deployment.artifact.schema.rows(table)
+        assert verify_student(deployment, tmp_path / "student", rows).trained_again
+
+
 def test_the_program_says_what_the_student_says(made, tmp_path):
     """The folder is used where pacpredict is not installed."""
     home, table, done = made

@@ -19,6 +19,7 @@ from pacpredict.distill.student import (
     Ground,
     Student,
     check_targets,
+    describe,
     student_named,
     student_of,
     train_student,
@@ -87,10 +88,8 @@ class Options:
             raise InvalidInput(f"at least one row must be asked, got {self.queries}")
         if any(end < 1 for end in self.curve):
             raise InvalidInput("a learning curve has numbers of rows from 1 on")
-        name = self.learner if isinstance(self.learner, str) else type(self.learner).__name__
-        return Settings(
-            name, self.params, chosen, self.alpha, self.order, self.seed, self.soft, self.balanced
-        )
+        name, params = describe(self.learner, self.params)
+        return Settings(name, params, chosen, self.alpha, self.order, self.seed, self.soft, self.balanced)
 
     def trainer(self) -> Learner:
         """Return what trains the student; raises before anything is paid for."""

@@ -1,6 +1,7 @@
 """A student: one model, trained on private labels of public rows and on nothing else."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from pacpredict.distill.columns import public_schema, translated
 from pacpredict.distill.labels import Targets
 from pacpredict.exceptions import InvalidInput
 from pacpredict.learners.anything import EstimatorLearner
-from pacpredict.learners.estimators import find_class
+from pacpredict.learners.estimators import chosen_params, find_class, params_to_json
 from pacpredict.learners.learner import Learner, Prepared, TrainingSet, subset_of
 from pacpredict.learners.linear import KINDS as LINEAR
 from pacpredict.learners.linear import LinearLearner
@@ -60,6 +61,25 @@ def student_named(name: str, params: Mapping[str, Any] | None = None) -> Learner
     except (ImportError, AttributeError, TypeError) as problem:
         raise InvalidInput(f"{name} cannot be made: {problem}") from problem
     return student_of(estimator)
+
+
+def describe(given: Any, params: Mapping[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
+    """Return how a card names what a student is trained by: `student_named` makes the same of it, if it is a name.
+
+    Where features are kept and how many threads compute them is nothing of the student, and of nobody's business.
+    """
+    if isinstance(given, str):
+        plain = {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in (params or {}).items()
+            if name not in {"cache", "n_threads"}
+        }
+        return given, plain or None
+    kind = type(given)
+    chosen = chosen_params(given) if hasattr(given, "get_params") else None
+    if chosen is None or not kind.__module__.startswith(_SKLEARN):
+        return kind.__name__, None
+    return f"{kind.__module__}.{kind.__qualname__}", params_to_json(chosen) or None
 
 
 def student_of(given: Any) -> Learner:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,28 @@ def test_tables(tmp_path, name, n_classes):
     assert header == "label"
     assert found == ["abc"[i] for i in expected]
     assert len(set(found)) == n_classes
+
+
+def test_cells_as_people_write_them(tmp_path):
+    """Codes that mean missing, other spellings and values below a limit are read as the deployment reads them."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "ward": [str(i) for i in rng.integers(1, 4, 80)],
+            "lab": [f"<{i}" if i == 1 else str(i) for i in rng.integers(1, 9, 80)],
+            "smoker": rng.choice(["true", "false"], 80),
+        }
+    )
+    codes = (table["ward"] == "2").to_numpy().astype(int)
+    types = {"ward": "category", "lab": "number", "smoker": "boolean"}
+    schema, rows = learn_rows(table, unknown="missing", types=types)
+    schema = replace(schema, missing=("n/a",))
+    student = trained(student_named("xgboost", SMALL["xgboost"]), schema, rows, codes, "ab")
+    written(student, tmp_path)
+    asked = table.copy()
+    asked.loc[::3, "ward"], asked.loc[::4, "lab"], asked.loc[::5, "smoker"] = "n/a", "n/a", "True"
+    expected = student.predict(schema.rows(asked), schema)
+    assert run_program(tmp_path, as_csv(asked, tmp_path / "asked.csv"))[1:] == ["ab"[i] for i in expected]
 
 
 def averages(path):

@@ -72,6 +72,7 @@ def _inputs(student: Student) -> dict[str, Any]:
         described: dict[str, Any] = {
             "columns": schema.to_json()["columns"],
             "feature_categories": list(schema.feature_categories),
+            "missing": list(schema.missing),
         }
     else:
         described = schema.to_json()

@@ -152,7 +152,9 @@ def ask(curator: Curator, questions: Questions, progress: Progress) -> list[Rele
     for start in range(0, len(questions), _AT_ONCE):
         digests = questions.digests[start : start + _AT_ONCE]
         places = [questions.places.get(digest, UNVOTED) for digest in digests]
-        (outcome,) = curator.serve([Request(digests, questions.ballots, places, questions.known)])
+        answers = questions.known.answers
+        own = questions.known._replace(answers={one: answers[one] for one in digests if one in answers})
+        (outcome,) = curator.serve([Request(digests, questions.ballots, places, own)])
         if isinstance(outcome, Exception):
             raise outcome
         releases += outcome.releases

@@ -142,10 +142,12 @@ def distill(
     targets = choose(labels, len(labels), settings, len(artifact.classes))
     ground = Ground.of(learner, artifact.schema, rows.take(labels.rows))
     student = train_student(learner, ground, artifact.classes, targets, seed=settings.seed)
+    accuracy = None if tested is None else _accuracy(deployment, student, tested)
     marks = [_mark(deployment, labels, end, settings, learner, ground, tested) for end in _ends(labels)]
-    evaluation = None
-    if tested is not None:
-        evaluation = {"rows": len(tested.rows), "accuracy": _accuracy(deployment, student, tested)}
+    if marks:
+        spent = artifact.recipe.budget.nats(labels.points[len(labels)].spent_steps)
+        marks.append(Mark(len(labels), int(targets.kept.sum()), spent, accuracy))
+    evaluation = None if tested is None else {"rows": len(tested.rows), "accuracy": accuracy}
     files = files_of(student) | {"labels.csv": labels_file(labels, targets.kept, artifact.classes.values)}
     card = card_of(deployment, labels, targets, settings, marks, len(rows), student.notes, evaluation)
     return Distilled(student, write_folder(out, files, card))
@@ -171,8 +173,8 @@ def choose(labels: Labels, end: int, settings: Settings, n_classes: int) -> Targ
 
 
 def _ends(labels: Labels) -> list[int]:
-    """Return where a learning curve has points; the last alone is none."""
-    return sorted(labels.points) if len(labels.points) > 1 else []
+    """Return where a learning curve has points, but for the last: that is the student itself."""
+    return sorted(labels.points)[:-1]
 
 
 def _mark(

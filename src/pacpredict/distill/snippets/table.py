@@ -18,14 +18,24 @@ ABOUT = json.loads((HOME / "student.json").read_text("utf-8"))
 COLUMNS, CATEGORIES = ABOUT["columns"], ABOUT["feature_categories"]
 
 
+def means(text: str, category: Any) -> bool:
+    """Tell whether a cell names a category; 1 may be written as 1.0."""
+    if isinstance(category, str | bool):
+        return text == category or text.lower() == str(category).lower() != category
+    try:
+        return float(text) == category
+    except ValueError:
+        return False
+
+
 def number(column: dict[str, Any], text: str) -> float:
     """Return a cell as the number that the model knows it by; NaN where it is missing, or a category never seen."""
     text = text.strip()
-    if not text:
+    if not text or text in ABOUT["missing"]:
         return math.nan
     if column["kind"] == "category":
-        codes = {str(category): float(code) for code, category in enumerate(column["categories"])}
-        return codes.get(text, math.nan)
+        found = (code for code, category in enumerate(column["categories"]) if means(text, category))
+        return float(next(found, math.nan))
     if column["kind"] == "boolean":
         return {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}.get(text.lower(), math.nan)
     if column["kind"] == "date":

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict import Belief, Noise, calibrate_votes
-from pacpredict.core.decode import Confidence, confidence, is_confident
+from pacpredict.core.filters import Confidence, confidence, is_confident
 
 N_MODELS = 120
 N_DRAWS = 400_000
@@ -73,7 +73,9 @@ def kept_rate(statistics: FloatArray, n_rivals: int, alpha: float, *, corrected:
     """Count the wrong labels that pass; the test is monotone, so looking for its threshold asks it 60 times."""
     ordered = np.sort(statistics)
     first = bisect.bisect_left(
-        ordered, True, key=lambda value: is_confident(Confidence(value, n_rivals), alpha, corrected=corrected)
+        ordered,
+        True,
+        key=lambda value: bool(is_confident(Confidence(value, n_rivals), alpha, corrected=corrected)),
     )
     return (ordered.size - first) / N_DRAWS
 

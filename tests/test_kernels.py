@@ -43,6 +43,8 @@ for name in ("xgboost", "random-forest", "hist-gradient-boosting", "logistic"):
         curator.ask(mixed_table(20, seed=4)[["age"]] if i else mixed_table(20, seed=4))
         curator.ensemble.votes(curator.ensemble.schema.rows(numbers[0] if i else mixed_table(300)), 2)
         warm_up(curator)
+        last = deployment.link().sequence
+        deployment.weigh(range(1, last + 1), [last])
         deployment.close()
         assert main(["ledger", "verify", str(path), "--json"]) == 0
 for name, pool, features in (("images", image_pool(), mean_colours), ("texts", text_pool(), "tfidf")):

@@ -1,6 +1,6 @@
 """The composition root: an artifact, its ledger and what witnesses it, opened and closed as one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from pacpredict.artifact.make import store_models, train_missing
 from pacpredict.artifact.workshop import Workshop
 from pacpredict.core.belief import Belief
 from pacpredict.core.decode import Decoder
+from pacpredict.core.exposure import Membership
 from pacpredict.curator import Answers, Curator, report_privacy
 from pacpredict.exceptions import LedgerConflict
 from pacpredict.learners.learner import Learner
@@ -21,10 +22,11 @@ from pacpredict.ledger.home import Home
 from pacpredict.ledger.keyring import Keyring
 from pacpredict.ledger.spending import Course
 from pacpredict.ledger.sql import Link
-from pacpredict.ledger.verify import Verification, verify
+from pacpredict.ledger.verify import Verification, checked_entries, verify
 from pacpredict.ledger.witnessed import WitnessedLedger
+from pacpredict.mechanism.evidence import Evidence, weigh
 from pacpredict.mechanism.ledger import Entry, Failpoints, State, nowhere
-from pacpredict.mechanism.limit import limit_warning
+from pacpredict.mechanism.limit import Limit, limit_warning
 from pacpredict.mechanism.secret import Secret
 from pacpredict.training.cluster import Cluster
 from pacpredict.training.fit import Fit, Progress, no_progress
@@ -191,6 +193,11 @@ class Deployment(Closing):
         return self.artifact.space.exposure(belief)
 
     @property
+    def decoder(self) -> Decoder:
+        """How new answers become labels."""
+        return self._decode or self.artifact.recipe.decode
+
+    @property
     def location(self) -> str:
         """Where the ledger is, without anything that gives access."""
         return self._ledger.ledger.location
@@ -198,7 +205,7 @@ class Deployment(Closing):
     def describe(self) -> dict[str, Any]:
         """Say what the artifact is; nothing of the secret."""
         artifact, recipe, contested = self.artifact, self.artifact.recipe, self.artifact.contested
-        decode = self._decode or recipe.decode
+        decode = self.decoder
         warnings = (
             None if contested is None else contested.warning(decode),
             limit_warning(recipe.budget, decode, recipe.n_models),
@@ -223,13 +230,32 @@ class Deployment(Closing):
             "warnings": [warning for warning in warnings if warning is not None],
         }
 
+    def weigh(self, sequences: Collection[int], points: Collection[int]) -> Evidence:
+        """Say how clearly some labels were released, and what was believed and spent by some points of the history.
+
+        It is computed from the ledger, whose records are checked on the way, so a later call gives the same. For the
+        owner, to choose by: whoever may see it learns how models vote.
+        """
+        recipe, ledger = self.artifact.recipe, self._ledger.ledger
+        prior = Belief.uniform(recipe.n_models)
+        limit = Limit.of(recipe.budget, self._membership(), prior)
+        entries = checked_entries(ledger, ledger.head())
+        n_classes = len(self.artifact.classes)
+        return weigh(entries, n_classes, recipe.budget, prior, limit, sequences, points)
+
+    def chain_at(self, sequence: int) -> bytes | None:
+        """Return what stands for the history up to a release; None if it has not come so far."""
+        return self._ledger.ledger.chain_at(sequence)
+
+    def _membership(self) -> Membership | None:
+        return None if self.artifact.recipe.budget.exposure is None else self.artifact.space.membership()
+
     def verify(self) -> Verification:
         """Replay the chain, the spending and the belief of the ledger, and compare every bit."""
         recipe, n_classes = self.artifact.recipe, len(self.artifact.classes)
-        membership = None if recipe.budget.exposure is None else self.artifact.space.membership()
         prior = Belief.uniform(recipe.n_models)
         self.keys.check_use()
-        return verify(self._ledger.ledger, n_classes, recipe.budget, prior, membership)
+        return verify(self._ledger.ledger, n_classes, recipe.budget, prior, self._membership())
 
     def releases_at(self, chain: bytes) -> int:
         """Return after how many releases the chain was this one; refuses a chain that the history does not contain."""

@@ -21,6 +21,8 @@ PacPredictError
 ├── ClusterUnavailable        a Ray cluster that cannot be reached, or has not what was asked of it
 ├── VotersUnavailable         some of the m models cannot vote now, so that no answer is given
 ├── MissingExtra              a package that is not installed with pacpredict alone (also an ImportError)
+├── NothingToLearn            the labels that were kept cannot train a student; they stay on record
+├── StudentRefuted            a student is not what its card says, or not of this deployment
 ├── DemoFailed                the server of the demo did not start, or refused a question
 ├── RequestRefused            an HTTP request that is not looked into
 │   ├── InvalidHttp           something that is no HTTP
@@ -148,6 +150,14 @@ class MissingExtra(PacPredictError, ImportError):
 
     def __reduce__(self) -> tuple[Any, tuple[str, str]]:  # it may come out of another process
         return MissingExtra, self._arguments
+
+
+class NothingToLearn(PacPredictError):
+    pass
+
+
+class StudentRefuted(PacPredictError):
+    pass
 
 
 class DemoFailed(PacPredictError):

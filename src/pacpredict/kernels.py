@@ -23,7 +23,9 @@ from pacpredict.core.simulate import simulate
 from pacpredict.learners.heads.logistic import fit_logistic
 from pacpredict.learners.heads.problem import Problem
 from pacpredict.mechanism.budget import Budget
+from pacpredict.mechanism.evidence import weigh
 from pacpredict.mechanism.ledger import MemoryLedger
+from pacpredict.mechanism.limit import NO_LIMIT
 from pacpredict.mechanism.question import Request
 from pacpredict.mechanism.replay import replay
 from pacpredict.mechanism.session import Session
@@ -65,6 +67,7 @@ def _compile_releases() -> None:
     session.answer_all(votes)
     session.serve([Request.of(session.ballots(votes)), Request.of(session.ballots(votes))])
     replay(ledger.entries(), 2, budget.step, session.prior)
+    weigh(ledger.entries(), 2, budget, session.prior, NO_LIMIT, [1], [1])
     simulate(votes, [0, 1], budget.step, n_trials=1, seed=0, n_jobs=1)
 
 

@@ -11,7 +11,20 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pacpredict.cli import compile as compiling
-from pacpredict.cli import completion, demo, evaluate, fit, keys, ledger, plan, predict, report, serve, show
+from pacpredict.cli import (
+    completion,
+    demo,
+    distill,
+    evaluate,
+    fit,
+    keys,
+    ledger,
+    plan,
+    predict,
+    report,
+    serve,
+    show,
+)
 from pacpredict.cli.command import EXIT_REFUSED, Command
 from pacpredict.exceptions import PacPredictError
 
@@ -22,6 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     fit.FIT,
     predict.PREDICT,
     serve.SERVE,
+    distill.DISTILL,
     keys.MAKE,
     keys.LIST,
     keys.REVOKE,

@@ -45,7 +45,7 @@ def add_learner_arguments(parser: ArgumentParser) -> None:
         nargs="+",
         action="extend",
         default=[],
-        type=_setting,
+        type=setting,
         metavar="NAME=VALUE",
         help="parameters of the learner, such as epochs=50; values as JSON writes them",
     )
@@ -148,7 +148,7 @@ def _own_params(
     return {**own, **(params or {})} or None
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def setting(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign:
         raise ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE, such as epochs=50")

@@ -1,7 +1,6 @@
 """`predict`: private answers for the rows of a file."""
 
 import math
-import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +19,11 @@ from pacpredict.cli.options import (
     add_trust,
 )
 from pacpredict.cli.output import output_file
+from pacpredict.cli.queries import Columns, choose_features, read_columns, with_missing
 from pacpredict.exceptions import InvalidInput, InvalidQuery
 
 if TYPE_CHECKING:
-    from pacpredict.artifact.artifact import Artifact
     from pacpredict.curator import Answers, Curator
-
-Columns = dict[str, Sequence[Any]]
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -62,7 +59,7 @@ def _run(arguments: Namespace) -> None:
         out: IO[bytes] | None = None
         if arguments.out is not None:
             out = stack.enter_context(output_file(arguments.out, force=arguments.force))
-        given = _read(arguments.queries)
+        given = read_columns(arguments.queries)
         deployment = stack.enter_context(
             Deployment.open(
                 arguments.artifact,
@@ -73,11 +70,11 @@ def _run(arguments: Namespace) -> None:
             )
         )
         kept = _keep(given, arguments.keep)
-        features = _features(given, kept, deployment.artifact)
+        features = choose_features(given, kept, deployment.artifact)
         compile_once()
         before = deployment.curator.session.snapshot().sequence
         with _naming_lines(arguments.queries):
-            answers = deployment.ask(_with_missing(features, arguments.missing))
+            answers = deployment.ask(with_missing(features, arguments.missing))
         _write(answers, kept, _summary(answers, deployment.curator), out, as_json=arguments.json)
         _say_what_stays(answers, before, arguments.decode)
 
@@ -90,21 +87,6 @@ def _say_what_stays(answers: "Answers", before: int, decode: str | None) -> None
             f"{repeated:,} rows were answered before and keep their labels: {decode} decodes new answers only",
             file=sys.stderr,
         )
-
-
-def _read(path: Path) -> Columns:
-    """Return the columns of a file or folder: texts of a CSV file, values of others."""
-    from pacpredict.rows.read import holds_whole_values, read_whole  # noqa: PLC0415
-    from pacpredict.tables.csv_files import is_csv, read_texts  # noqa: PLC0415
-
-    if holds_whole_values(path):
-        return {**read_whole(path)}
-    if is_csv(path):
-        return {**read_texts(path)}
-    from pacpredict.tables.read import read_table  # noqa: PLC0415  # pandas takes time to import
-
-    table = read_table(path)
-    return {name: table[name] for name in table.columns}
 
 
 @contextmanager
@@ -128,42 +110,6 @@ def _keep(given: Columns, wanted: Sequence[str]) -> Columns:
     if taken := [name for name in names if name in ("label", "sequence", "charge_nats")]:
         raise InvalidInput(f"the answer has a column {taken[0]!r} of its own: rename yours to keep it")
     return {name: list(given[name]) for name in names}
-
-
-def _features(given: Columns, kept: Columns, artifact: "Artifact") -> Columns:
-    """Choose the columns that are asked about, and say which are not."""
-    from pacpredict.tables.schema import Schema  # noqa: PLC0415
-
-    if not isinstance(artifact.schema, Schema):
-        return given  # of which the schema takes the column that it knows, or the only one
-    features = {column.name for column in artifact.schema.columns}
-    source = artifact.manifest.get("source") or {}
-    # What the table was trained with, and not from: the target, the persons, weights, and what was dropped.
-    known = {source.get("target"), source.get("person"), source.get("weights"), *source.get("drop", ())}
-    others = [name for name in given if name not in features and name not in kept]
-    strange = [name for name in others if name not in known]
-    if strange and features <= given.keys():
-        raise InvalidInput(
-            f"the model has no column {', '.join(map(repr, strange))}; "
-            f"--keep {shlex.quote(','.join(strange))} carries what is no feature into the answer"
-        )
-    if others and not strange:
-        names = ", ".join(map(repr, others))
-        print(f"not looked at, since models do not learn from it: column {names}", file=sys.stderr)
-    return {name: column for name, column in given.items() if name in features or name in strange}
-
-
-def _with_missing(columns: Columns, texts: Sequence[str]) -> Columns:
-    """Take cells of a CSV file that are empty, or have one of these texts, as missing."""
-    from pacpredict.tables.values import codes_by_column  # noqa: PLC0415
-
-    none = {name: {"", *codes} for name, codes in codes_by_column(texts, columns).items()}
-    return {
-        name: [None if cell in none[name] else cell for cell in column]
-        if isinstance(column, list)
-        else column
-        for name, column in columns.items()
-    }
 
 
 def _summary(answers: "Answers", curator: "Curator") -> dict[str, float]:

@@ -16,6 +16,7 @@ from pacpredict.core import kernel
 from pacpredict.core.axes import padded
 from pacpredict.core.belief import Belief
 from pacpredict.core.exposure import reach_of_noise
+from pacpredict.core.tally import tally_votes
 from pacpredict.core.validate import check_budget, check_outputs, check_votes
 from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidOutputs
 from pacpredict.types import FloatArray
@@ -106,20 +107,21 @@ def calibrate(
 
 
 def calibrate_votes(votes: npt.ArrayLike, n_classes: int, belief: Belief, step_budget: float) -> Noise:
-    """Calibrate noise for the one-hot labels of m models, in closed form."""
+    """Calibrate noise for the one-hot labels of m models, in closed form: to the bit what a release of them has."""
     b = check_budget(step_budget, "step_budget")
     row = check_votes(votes, n_classes, belief.n_models)
     if row.shape[0] != 1:
         raise InvalidInput(f"calibrate_votes takes one query of shape ({belief.n_models},)")
-    classes, slots = np.unique(row[0], return_inverse=True)
-    k = classes.size
+    tally = tally_votes(row, n_classes)
+    classes, k = tally.classes[: tally.n_voted[0]], int(tally.n_voted[0])
     centre = np.zeros(n_classes)
     centre[classes] = 1 / k
     axes = np.zeros((k - 1, n_classes))
     variances = np.empty(padded(k - 1))
     if k > 1:
-        mass = np.maximum(np.bincount(slots, weights=belief.probabilities()), kernel.MASS_FLOOR)
-        slot_axes = np.empty((k, variances.size))
+        mass, slot_axes = np.empty(k), np.empty((k, variances.size))
+        dissenters = tally.dissenters[: tally.slots.size]
+        kernel.sum_masses(belief.log_probabilities, dissenters, tally.slots, tally.bulk[0], mass)
         kernel.calibrate_masses(mass, b, slot_axes, variances, kernel.make_workspace(k, belief.n_models))
         axes[:, classes] = slot_axes[:, : k - 1].T
     return Noise(centre, axes, axes[:, row[0]].T, variances[: k - 1])

@@ -49,7 +49,7 @@ def verify(
         )
     if state.spent_steps > budget.total_steps:
         raise _damaged(ledger, f"{budget.nats(state.spent_steps):g} nats are spent, of {budget.total:g}")
-    entries = _checked(ledger, head)
+    entries = checked_entries(ledger, head)
     try:
         replayed = replay(entries, n_classes, budget.step, prior, limit=limit, total_steps=budget.total_steps)
     except LedgerDamaged:
@@ -68,7 +68,7 @@ def verify(
     )
 
 
-def _checked(ledger: SqlLedger, head: Head) -> Iterator[Entry]:
+def checked_entries(ledger: SqlLedger, head: Head) -> Iterator[Entry]:
     """Yield the entries up to the head, each after what can be checked without the mathematics."""
     link, spent, last = ledger.chain_at(0), 0, 0
     for record, link in ledger.links(head):

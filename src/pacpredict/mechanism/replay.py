@@ -28,7 +28,7 @@ def replay(
 
     `limit` is that of the session which wrote them, and `total_steps` what it might charge in all.
     """
-    history = _History(
+    history = History(
         n_classes, step_budget, prior, limit, sys.maxsize if total_steps is None else total_steps
     )
     for entry in entries:
@@ -36,7 +36,7 @@ def replay(
     return history.state()
 
 
-class _History:
+class History:
     """A history as far as it was replayed."""
 
     def __init__(self, n_classes: int, step: float, prior: Belief, limit: Limit, total_steps: int) -> None:
@@ -44,9 +44,14 @@ class _History:
         self._step = step
         self._limit = limit
         self._total_steps = total_steps
-        self._log_belief = prior.log_probabilities.copy()
+        self._log_belief: FloatArray = prior.log_probabilities.copy()
         self._track = limit.begin()
         self._sequence = self._contested = self._spent = 0
+
+    @property
+    def belief(self) -> Belief:
+        """What everybody may believe after the last entry that was added."""
+        return Belief(self._log_belief)
 
     def state(self) -> State:
         room, moved = self._limit.kept(self._track)

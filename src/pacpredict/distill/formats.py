@@ -1,0 +1,130 @@
+"""A student as files that its own library reads: no reader needs this package."""
+
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pacpredict.distill.student import Student
+from pacpredict.exceptions import InvalidInput
+from pacpredict.files import as_json
+from pacpredict.learners.anything import EstimatorLearner
+from pacpredict.learners.heads.learner import Heads
+from pacpredict.learners.learner import Learner
+from pacpredict.learners.torch.learner import BertLearner, WideResNetLearner
+from pacpredict.learners.xgboost import XGBoostLearner
+from pacpredict.tables.schema import Schema
+
+ABOUT, PROGRAM = "student.json", "predict.py"
+
+# Files by their names below the folder of a student.
+Files = dict[str, bytes]
+
+
+def check_format(learner: Learner) -> None:
+    """Refuse a learner whose models no other program could read, before anything is paid for."""
+    known = XGBoostLearner, EstimatorLearner, WideResNetLearner, BertLearner, Heads
+    if not isinstance(learner, known):
+        raise InvalidInput(f"a student by {learner.name} has no format that is read without pacpredict")
+    if isinstance(learner, Heads) and learner.needs_trust:
+        raise InvalidInput(
+            "a student cannot be published with features of a function of your own, which no file holds: write it as a "
+            "model in ONNX"
+        )
+
+
+def files_of(student: Student) -> Files:
+    """Return the model, what must be known to use it, and a program that does."""
+    model = _model_files(student)
+    about = {
+        "format": _format(student.learner),
+        "model": "model" if isinstance(student.learner, BertLearner) else next(iter(model)),
+        "classes": [_plain(student.classes.values[i]) for i in student.own],
+        **_inputs(student),
+    }
+    kind = student.schema.kind
+    program = (files("pacpredict.distill.snippets") / f"{kind}.py").read_bytes()
+    return {**model, ABOUT: as_json(about), PROGRAM: program}
+
+
+def _format(learner: Learner) -> str:
+    if isinstance(learner, EstimatorLearner):
+        return "skops"
+    names = {WideResNetLearner: "torch-export", BertLearner: "transformers"}
+    return next((name for kind, name in names.items() if isinstance(learner, kind)), learner.name)
+
+
+def _model_files(student: Student) -> Files:
+    learner = student.learner
+    if isinstance(learner, WideResNetLearner):
+        return {"model.pt2": _exported_network(student, learner)}
+    if isinstance(learner, BertLearner):
+        return _bert_folder(student, learner)
+    extractors = {f"extractors/{name}": path.read_bytes() for name, path in learner.files().items()}
+    return {f"model.{learner.suffix}": learner.dump(student.model), **extractors}
+
+
+def _inputs(student: Student) -> dict[str, Any]:
+    schema, learner = student.schema, student.learner
+    if isinstance(schema, Schema):
+        described: dict[str, Any] = {
+            "columns": schema.to_json()["columns"],
+            "feature_categories": list(schema.feature_categories),
+            "missing": list(schema.missing),
+        }
+    else:
+        described = schema.to_json()
+    if isinstance(learner, Heads):
+        described["features"] = learner.config()["params"]["features"]
+    return described
+
+
+def _exported_network(student: Student, learner: WideResNetLearner) -> bytes:
+    """Write a network as a graph, which needs no class of ours to be loaded."""
+    import torch  # noqa: PLC0415  # takes seconds
+
+    from pacpredict.learners.torch import weights  # noqa: PLC0415
+    from pacpredict.learners.torch.augment import normalise  # noqa: PLC0415
+    from pacpredict.learners.torch.wide_resnet import WideResNet  # noqa: PLC0415
+    from pacpredict.rows.images import ImageSchema  # noqa: PLC0415
+
+    settings, schema = learner.settings, student.schema
+    if not isinstance(schema, ImageSchema):
+        raise InvalidInput("networks of images are trained on images")
+    network = WideResNet(settings.depth, settings.width, len(student.own))
+    network.load_state_dict(weights.from_bytes(student.model).tensors)
+    example = normalise(np.zeros((2, schema.height, schema.width, 3), np.uint8)).contiguous()
+    any_number = torch.export.Dim("n")
+    graph = torch.export.export(network.eval(), (example,), dynamic_shapes=({0: any_number},))
+    for node in graph.graph.nodes:
+        node.meta.pop("stack_trace", None)  # which names files of this machine
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.pt2"
+        torch.export.save(graph, path)
+        return path.read_bytes()
+
+
+def _bert_folder(student: Student, learner: BertLearner) -> Files:
+    """Write a BERT as transformers does, with its tokenizer."""
+    from transformers import BertTokenizerFast  # noqa: PLC0415  # takes seconds
+
+    from pacpredict.learners.torch.bert import Berts, stored_pieces  # noqa: PLC0415
+    from pacpredict.learners.torch.weights import from_bytes  # noqa: PLC0415
+
+    stored = from_bytes(student.model).tensors
+    form, parameters = Berts(learner.settings).split(stored)
+    network = Berts(learner.settings).skeleton(form.shape).to_empty(device="cpu")
+    network.load_state_dict(parameters)
+    with tempfile.TemporaryDirectory() as folder:
+        home, vocabulary = Path(folder) / "model", Path(folder) / "vocab.txt"
+        network.model.save_pretrained(home)
+        vocabulary.write_text("\n".join(stored_pieces(stored)) + "\n", "utf-8")
+        tokenizer = BertTokenizerFast(str(vocabulary), model_max_length=learner.settings.tokens)
+        tokenizer.save_pretrained(home)
+        return {f"model/{path.name}": path.read_bytes() for path in sorted(home.iterdir())}
+
+
+def _plain(label: Any) -> Any:
+    return label if isinstance(label, bool | int | float | str) else str(label)

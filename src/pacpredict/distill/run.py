@@ -1,0 +1,204 @@
+"""From a deployment and public rows to a student that may be published."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pacpredict import defaults
+from pacpredict.core.filters import check_alpha, check_filter
+from pacpredict.deployment import Deployment
+from pacpredict.distill import questions as asking
+from pacpredict.distill.card import Mark, Settings, card_of
+from pacpredict.distill.folder import labels_file, write_folder
+from pacpredict.distill.formats import check_format, files_of
+from pacpredict.distill.labels import Labels, Targets, check_filter_of, default_filter, last_of, targets_of
+from pacpredict.distill.questions import Order, Progress, Questions
+from pacpredict.distill.student import (
+    Ground,
+    Student,
+    check_targets,
+    describe,
+    student_named,
+    student_of,
+    train_student,
+)
+from pacpredict.exceptions import InvalidInput, NothingToLearn
+from pacpredict.learners.learner import Learner
+from pacpredict.rows.kind import AnyRows
+from pacpredict.types import IntArray
+
+ALPHA = 0.01  # the paper's
+
+
+# Gives, for each part of the work by its name, a function that is told how far that is.
+Stages = Callable[[str], AbstractContextManager[Progress]]
+
+
+class Exam(NamedTuple):
+    """Rows with known labels, which should be public, to see how well a student does."""
+
+    rows: AnyRows
+    truth: IntArray
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to ask and what to make of it.
+
+    Parameters
+    ----------
+    learner, params
+        A name of a learner with parameters beside its defaults, the dotted path of a classifier of scikit-learn, or an
+        estimator.
+    filter, alpha
+        Which labels are kept: "corrected" (the default for argmax), "paper", or "bayesian" (that for map and sample).
+    queries
+        Ask no more rows than so many.
+    until_success
+        Ask until what the deployment has spent in all reaches the budget of this success of membership inference.
+    order, seed
+        "random" or "active": those first on which most models agree. The seed is public.
+    soft, balanced
+        Learn every label that models give to a kept row, by its posterior; let all classes weigh the same.
+    curve
+        Numbers of rows after which it is told how a student does.
+    """
+
+    learner: Any = defaults.LEARNER
+    params: dict[str, Any] | None = None
+    filter: str | None = None
+    alpha: float = ALPHA
+    queries: int | None = None
+    until_success: float | None = None
+    order: Order = "random"
+    seed: int = 0
+    soft: bool = False
+    balanced: bool = False
+    curve: tuple[int, ...] = ()
+
+    def settings(self, deployment: Deployment) -> Settings:
+        """Decide what is left open; raises before anything is paid for."""
+        decoder = deployment.decoder
+        chosen = default_filter(decoder) if self.filter is None else check_filter(self.filter)
+        check_filter_of(chosen, decoder)
+        check_alpha(self.alpha)
+        if self.queries is not None and self.queries < 1:
+            raise InvalidInput(f"at least one row must be asked, got {self.queries}")
+        if any(end < 1 for end in self.curve):
+            raise InvalidInput("a learning curve has numbers of rows from 1 on")
+        name, params = describe(self.learner, self.params)
+        return Settings(name, params, chosen, self.alpha, self.order, self.seed, self.soft, self.balanced)
+
+    def trainer(self) -> Learner:
+        """Return what trains the student; raises before anything is paid for."""
+        is_name = isinstance(self.learner, str)
+        learner = student_named(self.learner, self.params) if is_name else student_of(self.learner)
+        learner.require()
+        learner.require_device()
+        check_format(learner)
+        check_targets(learner, soft=self.soft)
+        return learner
+
+
+class Distilled(NamedTuple):
+    student: Student
+    card: dict[str, Any]
+
+
+def plan(deployment: Deployment, rows: AnyRows, options: Options, stages: Stages) -> Questions:
+    """Settle what is asked, at what cost; nothing is charged."""
+    with stages("votes") as progress:
+        return asking.prepare(
+            deployment.curator,
+            rows,
+            order=options.order,
+            seed=options.seed,
+            queries=options.queries,
+            progress=progress,
+        )
+
+
+def distill(
+    deployment: Deployment,
+    rows: AnyRows,
+    options: Options,
+    out: Path,
+    stages: Stages,
+    tested: Exam | None = None,
+) -> Distilled:
+    """Ask, choose, train and write; interrupted, the same call goes on where it was."""
+    settings, learner = options.settings(deployment), options.trainer()
+    artifact = deployment.artifact
+    prior = artifact.space.priors["membership"]
+    planned = asking.limit_to(
+        plan(deployment, rows, options, stages), artifact.recipe.budget, options.until_success, prior
+    )
+    with stages("answers") as progress:
+        releases = asking.ask(deployment.curator, planned, progress)
+    sequences = [release.sequence for release in releases]
+    labels = gather(deployment, planned.rows, sequences, options.curve)
+    targets = choose(labels, len(labels), settings, len(artifact.classes))
+    ground = Ground.of(learner, artifact.schema, rows.take(labels.rows))
+    student = train_student(learner, ground, artifact.classes, targets, seed=settings.seed)
+    accuracy = None if tested is None else _accuracy(deployment, student, tested)
+    marks = [_mark(deployment, labels, end, settings, learner, ground, tested) for end in _ends(labels)]
+    if marks:
+        spent = artifact.recipe.budget.nats(labels.points[len(labels)].spent_steps)
+        marks.append(Mark(len(labels), int(targets.kept.sum()), spent, accuracy))
+    evaluation = None if tested is None else {"rows": len(tested.rows), "accuracy": accuracy}
+    files = files_of(student) | {"labels.csv": labels_file(labels, targets.kept, artifact.classes.values)}
+    card = card_of(deployment, labels, targets, settings, marks, len(rows), student.notes, evaluation)
+    return Distilled(student, write_folder(out, files, card))
+
+
+def gather(
+    deployment: Deployment, rows: IntArray, sequences: Sequence[int], curve: Sequence[int] = ()
+) -> Labels:
+    """Weigh the labels of some releases by a replay of the ledger: the same whenever it is done."""
+    if not sequences:
+        raise NothingToLearn("no row was asked: the budget of the ceiling has room for none")
+    ends = sorted({min(end, len(sequences)) for end in (*curve, len(sequences))})
+    points = {last_of(sequences, end) for end in ends}
+    return Labels.of(rows, sequences, deployment.weigh(set(sequences), points), ends)
+
+
+def choose(labels: Labels, end: int, settings: Settings, n_classes: int) -> Targets:
+    return targets_of(
+        *(labels, end, settings.filter, settings.alpha, n_classes),
+        soft=settings.soft,
+        balanced=settings.balanced,
+    )
+
+
+def _ends(labels: Labels) -> list[int]:
+    """Return where a learning curve has points, but for the last: that is the student itself."""
+    return sorted(labels.points)[:-1]
+
+
+def _mark(
+    deployment: Deployment,
+    labels: Labels,
+    end: int,
+    settings: Settings,
+    learner: Learner,
+    ground: Ground,
+    tested: Exam | None,
+) -> Mark:
+    classes, budget = deployment.artifact.classes, deployment.artifact.recipe.budget
+    spent = budget.nats(labels.points[end].spent_steps)
+    try:
+        targets = choose(labels, end, settings, len(classes))
+    except NothingToLearn:  # as yet
+        return Mark(end, 0, spent, None)
+    accuracy = None
+    if tested is not None:
+        student = train_student(learner, ground, classes, targets, seed=settings.seed)
+        accuracy = _accuracy(deployment, student, tested)
+    return Mark(end, int(targets.kept.sum()), spent, accuracy)
+
+
+def _accuracy(deployment: Deployment, student: Student, tested: Exam) -> float:
+    found = student.predict(tested.rows, deployment.artifact.schema)
+    return float((found == tested.truth).mean())

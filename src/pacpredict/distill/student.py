@@ -1,0 +1,145 @@
+"""A student: one model, trained on private labels of public rows and on nothing else."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pacpredict.distill.columns import public_schema, translated
+from pacpredict.distill.labels import Targets
+from pacpredict.exceptions import InvalidInput
+from pacpredict.learners.anything import EstimatorLearner
+from pacpredict.learners.estimators import chosen_params, find_class, params_to_json
+from pacpredict.learners.learner import Learner, Prepared, TrainingSet, subset_of
+from pacpredict.learners.linear import KINDS as LINEAR
+from pacpredict.learners.linear import LinearLearner
+from pacpredict.learners.registry import learner_for, learner_from
+from pacpredict.learners.trees import KINDS as TREES
+from pacpredict.learners.trees import TreesLearner
+from pacpredict.rows.kind import AnyRows, AnySchema
+from pacpredict.tables.classes import Classes
+from pacpredict.types import IntArray
+
+# A classifier of scikit-learn may be named by where it is.
+_SKLEARN = "sklearn."
+
+
+class Student(NamedTuple):
+    learner: Learner
+    schema: AnySchema  # of the public rows
+    classes: Classes  # of the deployment
+    own: IntArray  # those that the student knows, as indices of these
+    model: Any
+    notes: Mapping[str, Any]
+
+    def predict(self, rows: AnyRows, schema: AnySchema) -> IntArray:
+        """Return indices of the classes, for rows that were checked against a schema of the deployment."""
+        prepared = self.learner.prepare(self.schema, translated(rows, schema, self.schema))
+        voter = self.learner.voter([self.model], [self.own], len(self.classes), self.schema)
+        return np.asarray(voter.votes(prepared)[:, 0], np.int64)
+
+
+class Ground(NamedTuple):
+    """The rows that were asked, ready for a learner; prepared once for all students of a learning curve."""
+
+    schema: AnySchema
+    prepared: Prepared
+
+    @classmethod
+    def of(cls, learner: Learner, schema: AnySchema, rows: AnyRows) -> "Ground":
+        public = public_schema(schema, rows)
+        return cls(public, learner.prepare(public, translated(rows, schema, public)))
+
+
+def student_named(name: str, params: Mapping[str, Any] | None = None) -> Learner:
+    """Return what trains a student: a learner by its name, or a classifier of scikit-learn by where it is."""
+    if not name.startswith(_SKLEARN):
+        return student_of(learner_from(name, params))
+    try:
+        estimator = find_class(name)(**(params or {}))
+    except (ImportError, AttributeError, TypeError) as problem:
+        raise InvalidInput(f"{name} cannot be made: {problem}") from problem
+    return student_of(estimator)
+
+
+def describe(given: Any, params: Mapping[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
+    """Return how a card names what a student is trained by: `student_named` makes the same of it, if it is a name.
+
+    Where features are kept and how many threads compute them is nothing of the student, and of nobody's business.
+    """
+    if isinstance(given, str):
+        plain = {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in (params or {}).items()
+            if name not in {"cache", "n_threads"}
+        }
+        return given, plain or None
+    kind = type(given)
+    chosen = chosen_params(given) if hasattr(given, "get_params") else None
+    if chosen is None or not kind.__module__.startswith(_SKLEARN):
+        return kind.__name__, None
+    return f"{kind.__module__}.{kind.__qualname__}", params_to_json(chosen) or None
+
+
+def student_of(given: Any) -> Learner:
+    """Return a learner whose models can be published in the format of their own library.
+
+    Models of scikit-learn that an ensemble packs into arrays stay what they are in a student.
+    """
+    learner = learner_for(given)
+    if isinstance(learner, LinearLearner):
+        model = find_class(LINEAR[learner.name])(**learner.params)
+        return EstimatorLearner(_standardised(model) if learner.standardise else model, takes_frames=False)
+    if isinstance(learner, TreesLearner):
+        return EstimatorLearner(find_class(TREES[learner.name])(**learner.params), takes_frames=False)
+    if isinstance(learner, EstimatorLearner):
+        return EstimatorLearner(learner.estimator, takes_frames=False)
+    return learner
+
+
+def check_targets(learner: Learner, *, soft: bool) -> None:
+    """Refuse what a learner cannot do, before anything is paid for."""
+    if soft and not learner.takes_weights:
+        raise InvalidInput(
+            f"soft targets are weights, which {learner.name} does not take: leave them out, or choose another learner"
+        )
+
+
+def train_student(
+    learner: Learner, ground: Ground, classes: Classes, targets: Targets, *, seed: int
+) -> Student:
+    """Train on the targets; the same arguments give the same student.
+
+    A learner that takes no weights gets records of light classes several times instead. Where one holds records out to
+    know when to stop, all copies of a record are: its labels are private ones, too, and there are no others.
+    """
+    own, labels = np.unique(targets.labels, return_inverse=True)
+    records, weights = targets.records, targets.weights
+    uniform = bool((weights == weights[0]).all())
+    if not uniform and not learner.takes_weights:
+        drawn = _repeated(labels, np.random.default_rng(seed))
+        records, labels, uniform = records[drawn], labels[drawn], True
+    names = [classes.values[i] for i in own]
+    chosen = subset_of(ground.prepared, records)
+    training = TrainingSet(chosen, labels.astype(np.int64), names, None if uniform else weights, records)
+    trained = learner.fit(training, ground.schema, seed)
+    return Student(learner, ground.schema, classes, own, trained.model, trained.notes)
+
+
+def _repeated(labels: IntArray, generator: np.random.Generator) -> IntArray:
+    """Return records as often as the class of the largest number needs them: whole rounds, and a random part of one."""
+    counts = np.bincount(labels)
+    drawn = []
+    for label, count in enumerate(counts):
+        mine = np.flatnonzero(labels == label)
+        rounds, rest = divmod(int(counts.max()), int(count))
+        drawn.append(np.concatenate([np.tile(mine, rounds), generator.choice(mine, rest, replace=False)]))
+    return np.sort(np.concatenate(drawn))
+
+
+def _standardised(model: Any) -> Any:
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415  # takes time to import
+    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
+    return make_pipeline(StandardScaler(), model)

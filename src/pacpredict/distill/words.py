@@ -1,0 +1,221 @@
+"""What a card says, in sentences and tables that Markdown and HTML share."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pacpredict.core.attacks import QUESTIONS
+from pacpredict.pages.words import percent, power
+
+_FILTERS = {
+    "corrected": "kept and different from the secret model's label with a probability of at most {0}, whatever that "
+    "label is (Proposition 5.1 of the paper, with alpha divided among the rivals)",
+    "paper": "kept by the test that the paper prints at alpha = {0}. For three and more labels among the votes it can "
+    "keep wrong ones more often than that",
+    "bayesian": "kept if, by all that the history tells, it is the secret model's own with a probability of at least "
+    "1 - {0}. Of the kept ones a share of at most {0} differs, on average over secrets and histories",
+}
+_KINDS = {
+    "agreed": "all models agreed: nothing was hidden, nothing was charged",
+    "argmax": "largest entry of a noisy vote",
+    "map": "most probable label, given a noisy vote and the belief",
+    "sample": "drawn through a finite channel",
+    "belief": "drawn from the belief, without the secret",
+    "unknown": "of a ledger that does not say",
+}
+
+
+class Table(NamedTuple):
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class Part(NamedTuple):
+    title: str
+    content: list["str | Table | list[str]"]  # paragraphs, tables, and lists of points
+
+
+def parts_of(card: Mapping[str, Any]) -> list[Part]:
+    parts = [
+        Part("What is promised", _promise(card["promise"], card["labels"])),
+        Part("How often an attack can succeed", [_attacks(card["promise"])]),
+        Part("What was spent", _spent(card)),
+        Part("What is not protected", [_unprotected(card)]),
+        Part("The labels", _labels(card)),
+        Part("How well it does", _evaluation(card)),
+        Part(
+            "How to use it",
+            ["`python predict.py FILE > labels.csv` needs the library of the model, not pacpredict."],
+        ),
+        Part("How to check this card", _checks(card)),
+    ]
+    return [part for part in parts if part.content]
+
+
+def title_of(card: Mapping[str, Any]) -> str:
+    return f"Privacy card of a student of {card['promise']['name']}"
+
+
+def _promise(promise: Mapping[str, Any], labels: Mapping[str, Any]) -> list["str | Table | list[str]"]:
+    bound, unit = promise["bounds"]["membership"], promise["unit"]
+    said: list[str | Table | list[str]] = [
+        (
+            f"This model was trained on {labels['kept']:,} private labels of public rows. Nothing else in it depends "
+            "on who was trained on, so it may be asked without limit, and taken apart."
+        ),
+        (
+            f"Whether one {unit} was trained on is told, from this model together with everything that the deployment "
+            f"has answered and ever will, in at most **{percent(bound['success'])}** of cases. A guess is right in "
+            f"{percent(bound['prior'])}."
+        ),
+        (
+            f"A test that accuses {percent(promise['fpr'])} of those who were not trained on finds at most "
+            f"**{percent(promise['tpr'])}** of those who were."
+        ),
+    ]
+    if promise["odds_limit"] is not None:
+        limit = promise["odds_limit"]
+        said.append(
+            f"In no history do the odds that a {unit} was trained on move by more than a factor of "
+            f"**{math.exp(limit):.3g}** (epsilon {limit:g}), but for a probability of {promise['odds_delta']:g}."
+        )
+    if promise["epsilon"] is not None:
+        said.append(
+            "The first two are averages over secrets and histories. In average success they match differential privacy "
+            f"with epsilon {promise['epsilon']:.3g} and delta {promise['delta']:g}; they are not differential privacy. "
+            f"At {percent(promise['fpr'])} false alarms that would let {percent(promise['epsilon_tpr'])} be found."
+        )
+    return said
+
+
+def _attacks(promise: Mapping[str, Any]) -> Table:
+    bounds = [promise["bounds"][attack] for attack in QUESTIONS]
+    rows = [[bound["question"], percent(bound["prior"]), percent(bound["success"])] for bound in bounds]
+    return Table(["what the attacker wants to know", "before", "at most"], rows)
+
+
+def _spent(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
+    history, promise = card["history"], card["promise"]
+    others = history["other_releases"]
+    was = (
+        "none of them was for anything else"
+        if not others
+        else f"{others:,} of them were answers to other queries"
+    )
+    said: list[str | Table | list[str]] = [
+        (
+            f"The labels are among the first {history['releases']:,} releases of the deployment; {was}. By then "
+            f"{history['spent_nats']:.6g} nats were charged, of a total of {promise['total_nats']:.6g}, in steps of "
+            f"{power(promise['step_budget_nats'])}. The ceilings above are those of the total."
+        ),
+        (
+            "What is spent by now bounds no attack: whoever asks in view of answers may stop when they have succeeded. "
+            "And whoever else is answered by the deployment, before or after, counts as well."
+        ),
+    ]
+    if history["success_if_settled"] is not None:
+        said.append(
+            "Only if rows, order and number had been settled before the first answer, and if the deployment never "
+            f"answers anything else, the ceiling of {percent(promise['bounds']['membership']['success'])} would be "
+            f"{percent(history['success_if_settled'])}."
+        )
+    return said
+
+
+def _unprotected(card: Mapping[str, Any]) -> list[str]:
+    settings, unit = card["settings"], card["promise"]["unit"]
+    points = [
+        "Being among the records from which training sets are drawn.",
+        "What these records say as a whole: the model is meant to tell that.",
+    ]
+    if settings["soft"]:
+        points.append(
+            "How the models of the deployment are divided about the public rows: the student learned their shares."
+        )
+    if card["evaluation"] is not None:
+        points.append(
+            "The labelled rows of the evaluation. Its figures follow from their true labels, which no noise covers: "
+            "they should be public, or of nobody."
+        )
+    if unit != "person":
+        points.append(f"Several records of one person: the figures are for one {unit}.")
+    return [*points, "Records that are in a second deployment, too: what both spend adds up."]
+
+
+def _labels(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
+    labels, settings = card["labels"], card["settings"]
+    how = _FILTERS[settings["filter"]].format(f"{settings['alpha']:g}")
+    order = {"random": "at random", "active": "those first on which most models agree"}[settings["order"]]
+    kinds = [[_KINDS[kind], f"{n:,}"] for kind, n in labels["kinds"].items()]
+    classes = [[label, f"{n:,}"] for label, n in labels["classes"]]
+    targets = (
+        "with all labels that models give, by their posterior" if settings["soft"] else "with its label alone"
+    )
+    weighed = ", classes weighed alike" if settings["balanced"] else ""
+    return [
+        (
+            f"Of {labels['public_rows']:,} public rows {labels['asked']:,} were asked, {order} (seed "
+            f"{settings['seed']}), and {labels['kept']:,} labels were kept. A label is {how}."
+        ),
+        f"The student is {settings['learner']}, trained on each kept row {targets}{weighed}.",
+        Table(["how the labels came about", "rows"], kinds),
+        Table(["label", "kept"], classes),
+    ]
+
+
+def _evaluation(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
+    said: list[str | Table | list[str]] = []
+    if card["evaluation"] is not None:
+        found = card["evaluation"]
+        said.append(
+            f"Of {found['rows']:,} rows with known labels the student gets {100 * found['accuracy']:.2f} % right."
+        )
+    if card["curve"]:
+        rows = [
+            [
+                f"{mark['rows']:,}",
+                f"{mark['spent_nats']:.3g}",
+                f"{mark['kept']:,}",
+                "" if mark["accuracy"] is None else f"{100 * mark['accuracy']:.2f} %",
+            ]
+            for mark in card["curve"]
+        ]
+        said.append(Table(["rows asked", "nats spent by then", "kept", "accuracy"], rows))
+    return said
+
+
+def _checks(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
+    history, name = card["history"], card["promise"]["name"]
+    facts = [
+        ["identity of the deployment", f"`{history['deployment']}`"],
+        [f"hash of its ledger up to release {history['releases']:,}", f"`{history['chain']}`"],
+        ["made", f"{card['made']}, by pacpredict {card['pacpredict']}"],
+    ]
+    return [
+        Table(["", ""], facts),
+        (
+            f"The owner of the deployment says `pacpredict distill {name} --verify FOLDER`, which replays the ledger "
+            f"and compares every figure, label and file. With the public rows, `pacpredict distill {name} public.csv "
+            "--verify FOLDER` also trains the student again."
+        ),
+    ]
+
+
+def markdown(card: Mapping[str, Any]) -> str:
+    """Return the card in Markdown."""
+    lines = [f"# {title_of(card)}", ""]
+    for part in parts_of(card):
+        lines += [f"## {part.title}", ""]
+        for item in part.content:
+            lines += [*_lines(item), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _lines(item: "str | Table | list[str]") -> Sequence[str]:
+    if isinstance(item, str):
+        return [item]
+    if isinstance(item, list):
+        return [f"- {point}" for point in item]
+    rule = ["---"] + ["---:"] * (len(item.columns) - 1)
+    cells = [item.columns, rule, *item.rows]
+    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in cells]

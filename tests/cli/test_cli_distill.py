@@ -1,0 +1,169 @@
+"""`pacpredict distill` on the terminal: what it costs, what it makes, and what it refuses without losing anything."""
+
+import json
+
+import pytest
+from artifacts import fit_small
+from records import recipe
+from students import STEP, as_csv, fit_teacher
+from terminal import refused, run_here
+from tiny_networks import plain_texts
+
+from pacpredict.deployment import Deployment
+from pacpredict.learners.heads.learner import Heads
+from pacpredict.training.pool import Pool
+
+
+@pytest.fixture
+def teacher(tmp_path):
+    """An artifact and the public rows beside it, as files."""
+    table, truth = fit_teacher(tmp_path / "teacher.pac")
+    as_csv(table, tmp_path / "public.csv")
+    as_csv(table.assign(label=truth), tmp_path / "test.csv")
+    return tmp_path
+
+
+def distill(home, *arguments):
+    return ["distill", home / "teacher.pac", home / "public.csv", "--set", "n_estimators=5", *arguments]
+
+
+def state_of(home):
+    with Deployment.open(home / "teacher.pac", to_look=True) as deployment:
+        return deployment.privacy()
+
+
+def test_a_student(teacher, capsys):
+    """One command makes it, another confirms it, a third trains it again; a dry run had said what it costs."""
+    code, output, _ = run_here(capsys, *distill(teacher, "--dry-run", "--json"))
+    cost = json.loads(output)
+    assert (code, state_of(teacher)["queries"]) == (0, 0)
+    out, test = ["--out", teacher / "student"], ["--test", teacher / "test.csv", "--target", "label"]
+    how = ["--filter", "bayesian", "--alpha", "0.3", "--curve", "50", "--balanced", "--soft"]
+    code, output, _ = run_here(capsys, *distill(teacher, *out, *how, *test))
+    assert code == 0
+    assert "% of 200 rows are right" in output
+    assert state_of(teacher)["spent_nats"] == cost["spent_nats_after"] == cost["contested"] * STEP
+    assert run_here(capsys, "distill", teacher / "teacher.pac", "--verify", teacher / "student")[0] == 0
+    code, output, _ = run_here(capsys, *distill(teacher, "--verify", teacher / "student"))
+    assert (code, "identical to the byte" in output) == (0, True)
+    assert "exists already" in refused(capsys, *distill(teacher, *out))
+
+
+def test_no_label_is_kept(teacher, capsys):
+    """The command fails with what to do; all that was paid for is on record, and the next run uses it."""
+    public = teacher / "public.csv"
+    lines = public.read_text().splitlines()
+    with Deployment.open(teacher / "teacher.pac") as deployment:
+        from pacpredict.cli.queries import read_columns, with_missing  # noqa: PLC0415
+
+        rows = deployment.artifact.schema.rows(with_missing(read_columns(public), []))
+        votes = deployment.curator.ensemble.votes(rows)
+    differ = votes.min(axis=1) < votes.max(axis=1)
+    public.write_text(
+        "\n".join([lines[0], *(line for line, is_it in zip(lines[1:], differ, strict=True) if is_it)])
+    )
+    how = ["--filter", "bayesian", "--out", teacher / "student"]
+    code, _, errors = run_here(capsys, *distill(teacher, *how, "--alpha", "0.01"))
+    assert code == 2
+    assert f"kept none of {differ.sum()} labels" in errors
+    paid = state_of(teacher)["spent_nats"]
+    assert paid == differ.sum() * STEP
+    assert run_here(capsys, *distill(teacher, *how, "--alpha", "0.6"))[0] == 0
+    assert state_of(teacher)["spent_nats"] == paid
+
+
+def test_one_class(teacher, capsys):
+    """Labels of one class alone train nobody, and are not lost either."""
+    public = teacher / "public.csv"
+    with Deployment.open(teacher / "teacher.pac") as deployment:
+        from pacpredict.cli.queries import read_columns, with_missing  # noqa: PLC0415
+
+        rows = deployment.artifact.schema.rows(with_missing(read_columns(public), []))
+        votes = deployment.curator.ensemble.votes(rows)
+    lines = public.read_text().splitlines()
+    same = (votes == 0).all(axis=1)
+    public.write_text(
+        "\n".join([lines[0], *(line for line, is_it in zip(lines[1:], same, strict=True) if is_it)])
+    )
+    code, _, errors = run_here(capsys, *distill(teacher, "--out", teacher / "student"))
+    assert code == 2
+    assert "of one class: there is nothing to tell apart. All labels stay on record" in errors
+    assert state_of(teacher)["queries"] == same.sum() > 0
+
+
+def test_columns_that_do_not_match(teacher, capsys):
+    """Rows of another table are refused before anything is asked."""
+    public = teacher / "public.csv"
+    public.write_text(public.read_text().replace("hours", "weeks", 1))
+    assert "'weeks'" in refused(capsys, *distill(teacher, "--out", teacher / "student"))
+    public.write_text("age\n3\n")
+    assert "are missing" in refused(capsys, *distill(teacher, "--out", teacher / "student"))
+    assert state_of(teacher)["queries"] == 0
+
+
+def test_a_budget_that_is_too_small(tmp_path, capsys):
+    """Nothing is paid if it does not suffice for all; the number of rows that fit is said, and works."""
+    table, _ = fit_teacher(tmp_path / "teacher.pac", steps=10)
+    as_csv(table, tmp_path / "public.csv")
+    out = ["--out", tmp_path / "student"]
+    code, _, errors = run_here(capsys, *distill(tmp_path, *out))
+    assert code == 2
+    assert "Nothing was asked or charged" in errors
+    assert state_of(tmp_path)["queries"] == 0
+    fitting = errors.split()[-1]
+    assert run_here(capsys, *distill(tmp_path, *out, "--queries", fitting))[0] == 0
+    assert state_of(tmp_path)["spent_nats"] == 10 * STEP
+    code, _, errors = run_here(
+        capsys, *distill(tmp_path, "--out", tmp_path / "more", "--until-success", "0.5001")
+    )
+    assert (code, "are spent already" in errors) == (2, True)
+
+
+def test_until_a_ceiling(teacher, capsys):
+    """Asking ends by itself where the ceiling is reached."""
+    how = ["--until-success", "0.502", "--out", teacher / "student", "--order", "active", "--json"]
+    code, output, _ = run_here(capsys, *distill(teacher, *how))
+    card = json.loads(output)
+    assert code == 0
+    assert card["history"]["success_if_settled"] <= 0.502
+    assert card["labels"]["asked"] < 200
+
+
+def test_wrong_command_lines(teacher, capsys):
+    """What is missing or does not fit is said before anything is read."""
+    assert "say where the student shall be" in refused(capsys, *distill(teacher))
+    assert "give the public rows" in refused(capsys, "distill", teacher / "teacher.pac")
+    assert "has no card.json" in refused(capsys, "distill", teacher / "teacher.pac", "--verify", teacher)
+    assert "has no column 'nobody'" in refused(
+        capsys,
+        *distill(teacher, "--out", teacher / "s", "--test", teacher / "test.csv", "--target", "nobody"),
+    )
+    assert state_of(teacher)["queries"] == 0
+
+
+def test_a_student_of_texts(tmp_path, capsys):
+    """Texts go in as a file with one column; where features are kept is not on the card."""
+    texts, labels = plain_texts(120)
+    fit_small(tmp_path / "teacher.pac", Pool.of(texts[:60], labels[:60]), Heads("tfidf"), recipe(n_models=8))
+    as_csv({"text": texts[60:]}, tmp_path / "public.csv")
+    as_csv({"text": texts[60:], "mood": labels[60:]}, tmp_path / "test.csv")
+    how = [
+        "--features",
+        "tfidf",
+        "--feature-cache",
+        tmp_path / "cache",
+        "--jobs",
+        "1",
+        "--filter",
+        "bayesian",
+    ]
+    made = ["distill", tmp_path / "teacher.pac", tmp_path / "public.csv", *how, "--alpha", "0.4", "--json"]
+    test = ["--test", tmp_path / "test.csv", "--target", "mood", "--out", tmp_path / "student"]
+    code, output, errors = run_here(capsys, *made, *test)
+    assert code == 0, errors
+    card = json.loads(output)
+    assert card["settings"]["params"] == {"features": "tfidf"}
+    assert str(tmp_path) not in (tmp_path / "student" / "card.json").read_text()
+    assert card["evaluation"]["accuracy"] > 0.7
+    command = ["distill", tmp_path / "teacher.pac", tmp_path / "public.csv", "--verify", tmp_path / "student"]
+    assert run_here(capsys, *command)[0] == 0

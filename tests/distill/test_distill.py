@@ -1,0 +1,359 @@
+"""From a deployment to a folder that may be published, and back: the card is true, and what is changed is found."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from artifacts import copy_artifact
+from browser import Seen, running_browser
+from students import STEP, fit_teacher, make_student, run_program
+
+from pacpredict.core.bounds import success_bound
+from pacpredict.core.filters import is_believed, posteriors
+from pacpredict.deployment import Deployment
+from pacpredict.distill.folder import read_card, read_labels
+from pacpredict.distill.run import Exam, Options
+from pacpredict.distill.verify import verify_student
+from pacpredict.exceptions import InvalidInput, StudentRefuted
+
+RESUMED = ("labels.csv", "model.ubj", "student.json", "predict.py")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A deployment that answered 30 rows for somebody else, and a student of 200 public rows."""
+    home = tmp_path_factory.mktemp("made")
+    table, truth = fit_teacher(home / "teacher.pac", exposure=1.0)
+    with Deployment.open(home / "teacher.pac") as deployment:
+        deployment.ask(table[:30].assign(age=25))
+        rows = deployment.artifact.schema.rows(table)
+        tested = Exam(rows, deployment.artifact.classes.codes(truth))
+    options = {"filter": "bayesian", "alpha": 0.3, "curve": (50, 100), "balanced": True}
+    done = make_student(home / "teacher.pac", table, home / "student", tested, **options)
+    return home, table, done
+
+
+def test_the_card_says_what_holds(made):
+    """Ceilings are those of the deployment's total; spending and other answers are counted up to the last label."""
+    home, table, done = made
+    card = json.loads((home / "student" / "card.json").read_text())
+    assert card == json.loads(json.dumps(done.card))
+    with Deployment.open(home / "teacher.pac") as deployment:
+        privacy, link = deployment.privacy(), deployment.link()
+    for name in ("bounds", "tpr", "fpr", "odds_limit", "epsilon", "total_nats"):
+        assert card["promise"][name] == privacy[name]
+    assert card["promise"]["bounds"]["membership"]["success"] == success_bound(1000 * STEP)
+    history = card["history"]
+    assert (history["releases"], history["chain"]) == (link.sequence, link.chain.hex())
+    assert history["spent_nats"] == privacy["spent_nats"]
+    assert (history["other_releases"], history["success_if_settled"]) == (30, None)
+    assert card["labels"]["asked"] == len(table) == sum(card["labels"]["kinds"].values())
+    assert sum(n for _, n in card["labels"]["classes"]) == card["labels"]["kept"]
+
+
+def test_kept_labels_are_those_that_the_belief_supports(made):
+    """Computed by hand from votes and the belief at the end, the kept labels are the same."""
+    home, table, _ = made
+    stated = read_labels(home / "student")
+    with Deployment.open(home / "teacher.pac") as deployment:
+        rows = deployment.artifact.schema.rows(table).take(stated.rows)
+        votes, belief = deployment.curator.ensemble.votes(rows), deployment.curator.session.belief
+        codes = deployment.artifact.classes.codes(stated.labels)
+    np.testing.assert_array_equal(is_believed(posteriors(votes, belief, 3), codes, 0.3, 8), stated.kept)
+    assert 0 < stated.kept.sum() < stated.kept.size
+
+
+def test_a_learning_curve_is_one_pass(made):
+    """Each point has what was spent, kept and learned by then, and the last is the student itself."""
+    _, _, done = made
+    marks, card = done.card["curve"], done.card
+    assert [mark["rows"] for mark in marks] == [50, 100, 200]
+    assert marks[-1]["kept"] == card["labels"]["kept"]
+    assert marks[-1]["accuracy"] == card["evaluation"]["accuracy"] > 0.4
+    assert [mark["spent_nats"] for mark in marks] == sorted(mark["spent_nats"] for mark in marks)
+    assert marks[-1]["spent_nats"] == card["history"]["spent_nats"]
+
+
+def test_settled_beforehand(tmp_path):
+    """Only where nobody else was answered is it said what the spending alone would allow."""
+    table, _ = fit_teacher(tmp_path / "teacher.pac")
+    card = make_student(
+        tmp_path / "teacher.pac", table, tmp_path / "student", filter="bayesian", alpha=0.3
+    ).card
+    history = card["history"]
+    assert history["other_releases"] == 0
+    assert history["success_if_settled"] == success_bound(history["spent_nats"])
+    text = (tmp_path / "student" / "card.md").read_text()
+    assert "Only if rows, order and number had been settled before the first answer" in text
+    assert "What is spent by now bounds no attack" in text
+
+
+def test_the_cards_for_people(made):
+    """Markdown and HTML say the same: promise, what is not protected, and how to check it."""
+    home, _, done = made
+    text, page = ((home / "student" / name).read_text() for name in ("card.md", "card.html"))
+    for said in (
+        "from this model together with everything that the deployment has answered and ever will",
+        "whoever else is answered by the deployment, before or after, counts as well",
+        "30 of them were answers to other queries",
+        "Being among the records from which training sets are drawn.",
+        "they are not differential privacy",
+        done.card["history"]["chain"],
+    ):
+        assert said in text
+        assert said in page
+    assert "<script" not in page
+
+
+def test_the_page_in_a_browser(made, tmp_path):
+    """The card is a page without requests and complaints, in the window of a telephone, too."""
+    home, _, _ = made
+    with running_browser() as browser:
+        for width in (1000, 390):
+            page = browser.new_page(viewport={"width": width, "height": 900})
+            seen = Seen(page)
+            page.goto((home / "student" / "card.html").as_uri())
+            assert len(seen.requests) == 1
+            assert not seen.complaints
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.close()
+
+
+def test_a_true_student_is_confirmed(made):
+    """Files, ledger, labels and promise agree; trained again on the public rows, it is the same to the byte."""
+    home, table, done = made
+    with Deployment.open(home / "teacher.pac", to_look=True) as deployment:
+        rows = deployment.artifact.schema.rows(table)
+        found = verify_student(deployment, home / "student", rows)
+        assert found.trained_again
+        assert (found.labels, found.kept) == (200, done.card["labels"]["kept"])
+        with pytest.raises(StudentRefuted, match="not the public rows"):
+            verify_student(deployment, home / "student", rows.take(np.arange(200)[::-1]))
+
+
+def rewritten(source, target, change):
+    """Copy a student, change its card, and let the files vouch for it as a forger would."""
+    from pacpredict.distill.folder import cards  # noqa: PLC0415
+    from pacpredict.files import as_json  # noqa: PLC0415
+
+    shutil.copytree(source, target)
+    card = json.loads((target / "card.json").read_text())
+    change(card, target)
+    for name, data in {"card.json": as_json(card), **cards(card)}.items():
+        (target / name).write_bytes(data)
+    return target
+
+
+def flip_label(card, folder):
+    import hashlib  # noqa: PLC0415
+
+    lines = (folder / "labels.csv").read_text().splitlines()
+    row, sequence, label, kept = lines[5].split(",")
+    lines[5] = ",".join([row, sequence, "b" if label != "b" else "c", kept])
+    (folder / "labels.csv").write_text("\n".join(lines) + "\n")
+    card["files"]["labels.csv"] = hashlib.sha256((folder / "labels.csv").read_bytes()).hexdigest()
+
+
+def keep_all(card, folder):
+    import hashlib  # noqa: PLC0415
+
+    lines = (folder / "labels.csv").read_text().splitlines()
+    (folder / "labels.csv").write_text("\n".join([lines[0], *(line[:-1] + "1" for line in lines[1:])]) + "\n")
+    card["files"]["labels.csv"] = hashlib.sha256((folder / "labels.csv").read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda card, _: card["promise"].update(tpr=0.001), "tpr is 0.001; it is"),
+        (lambda card, _: card["history"].update(spent_nats=0.0), "spent_nats is 0.0; it is"),
+        (lambda card, _: card["history"].update(chain="00" * 32), "chain is"),
+        (lambda card, _: card["history"].update(other_releases=0), "other_releases is 0; it is 30"),
+        (lambda card, _: card["history"].update(deployment="f" * 64), "another deployment"),
+        (lambda card, _: card["labels"].update(kept=1), "does not count the labels"),
+        (lambda card, _: card["settings"].update(alpha=0.1), "does not keep the labels"),
+        (flip_label, "not those of the ledger"),
+        (keep_all, "does not keep the labels"),
+    ],
+)
+def test_forged_cards_are_refuted(made, tmp_path, change, said):
+    """Whatever a card says better than it is, the ledger says otherwise."""
+    home, _, _ = made
+    forged = rewritten(home / "student", tmp_path / "forged", change)
+    with (
+        Deployment.open(home / "teacher.pac", to_look=True) as deployment,
+        pytest.raises(StudentRefuted, match=said),
+    ):
+        verify_student(deployment, forged)
+
+
+@pytest.mark.parametrize("name", ["model.ubj", "predict.py", "card.md", "card.html", "labels.csv"])
+def test_changed_files_are_found(made, tmp_path, name):
+    """A file that is not the one that the card names, one too many and one too few are found."""
+    home, _, _ = made
+    shutil.copytree(home / "student", tmp_path / "student")
+    path = tmp_path / "student" / name
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(StudentRefuted, match=f"{name} is not what the card says"):
+        read_card(tmp_path / "student")
+    path.unlink()
+    with pytest.raises(StudentRefuted, match=f"{name} is missing"):
+        read_card(tmp_path / "student")
+    shutil.copy(home / "student" / name, path)
+    (tmp_path / "student" / "more").write_text("")
+    with pytest.raises(StudentRefuted, match="more does not belong"):
+        read_card(tmp_path / "student")
+
+
+def test_another_model_is_found_by_training(made, tmp_path):
+    """A model that was trained on something else is vouched for by its own card, and not by training again."""
+    import hashlib  # noqa: PLC0415
+
+    home, table, _ = made
+
+    def swap(card, folder):
+        other = make_student(
+            home / "teacher.pac",
+            table,
+            tmp_path / "other",
+            params={"n_estimators": 6},
+            filter="bayesian",
+            alpha=0.4,
+        )
+        assert other.card["labels"]["kept"] > 0
+        shutil.copy(tmp_path / "other" / "model.ubj", folder / "model.ubj")
+        card["files"]["model.ubj"] = hashlib.sha256((folder / "model.ubj").read_bytes()).hexdigest()
+
+    forged = rewritten(home / "student", tmp_path / "forged", swap)
+    with Deployment.open(home / "teacher.pac", to_look=True) as deployment:
+        verify_student(deployment, forged)  # nothing but training shows it
+        with pytest.raises(StudentRefuted, match=r"training again gives another model\.ubj"):
+            verify_student(deployment, forged, deployment.artifact.schema.rows(table))
+
+
+def test_an_estimator_is_named_so_that_it_can_be_trained_again(tmp_path):
+    """A card says where an estimator of scikit-learn is, and with which parameters; checking makes the same."""
+    from sklearn.ensemble import GradientBoostingClassifier  # noqa: PLC0415
+
+    table, _ = fit_teacher(tmp_path / "teacher.pac")
+    given = GradientBoostingClassifier(n_estimators=7)
+    how = {"learner": given, "params": None, "filter": "bayesian", "alpha": 0.3}
+    card = make_student(tmp_path / "teacher.pac", table, tmp_path / "student", **how).card
+    assert card["settings"]["learner"].endswith(".GradientBoostingClassifier")
+    assert card["settings"]["params"] == {"n_estimators": 7}
+    with Deployment.open(tmp_path / "teacher.pac", to_look=True) as deployment:
+        rows = deployment.artifact.schema.rows(table)
+        assert verify_student(deployment, tmp_path / "student", rows).trained_again
+
+
+def test_the_program_says_what_the_student_says(made, tmp_path):
+    """The folder is used where pacpredict is not installed."""
+    home, table, done = made
+    table.to_csv(tmp_path / "asked.csv", index=False)
+    with Deployment.open(home / "teacher.pac", to_look=True) as deployment:
+        schema = deployment.artifact.schema
+        expected = [
+            deployment.artifact.classes.values[i] for i in done.student.predict(schema.rows(table), schema)
+        ]
+    assert run_program(home / "student", tmp_path / "asked.csv")[1:] == expected
+
+
+KILLED = """
+import sys
+sys.path[:0] = {paths!r}
+import pandas as pd
+from killing import killer
+from students import silent
+from pacpredict.deployment import Deployment
+from pacpredict.distill import questions
+from pacpredict.distill.run import Options, distill
+questions._AT_ONCE = 20
+with Deployment.open({artifact!r}, decode="map", at=killer({point!r}, {times})) as deployment:
+    rows = deployment.artifact.schema.rows(pd.read_pickle({table!r}))
+    options = Options("xgboost", {{"n_estimators": 5, "max_depth": 3}}, alpha=0.3)
+    distill(deployment, rows, options, {out!r}, silent)
+"""
+
+
+@pytest.mark.parametrize(("point", "times"), [("after-draw", 5), ("before-commit", 3), ("after-commit", 5)])
+def test_killed_half_way(tmp_path, point, times):
+    """Killed with SIGKILL while it asks, and begun again: the student of an uninterrupted run, at the same charge.
+
+    By `map` at a tiny budget labels are those of the models' vote, so that two histories have the same.
+    """
+    table, _ = fit_teacher(tmp_path / "teacher.pac")
+    whole = copy_artifact(tmp_path / "teacher.pac", tmp_path / "whole.pac")
+    table.to_pickle(tmp_path / "table")
+    script = KILLED.format(
+        paths=[str(Path(__file__).parents[1] / "support")],
+        artifact=str(tmp_path / "teacher.pac"),
+        table=str(tmp_path / "table"),
+        out=str(tmp_path / "killed"),
+        point=point,
+        times=times,
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == -9, done.stderr
+    assert not (tmp_path / "killed").exists()
+    with Deployment.open(tmp_path / "teacher.pac") as deployment:
+        paid = deployment.privacy()
+    assert 0 < paid["queries"] < 200
+    how = {"decode": "map", "alpha": 0.3}
+    resumed = make_student(tmp_path / "teacher.pac", table, tmp_path / "resumed", **how)
+    uninterrupted = make_student(whole, table, tmp_path / "uninterrupted", **how)
+    for name in RESUMED[1:]:
+        assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "uninterrupted" / name).read_bytes()
+    mine, other = (read_labels(tmp_path / name) for name in ("resumed", "uninterrupted"))
+    for stated in (mine, other):  # where models are divided in halves, noise decides; those are not kept
+        stated.labels[:] = [
+            label if kept else None for label, kept in zip(stated.labels, stated.kept, strict=True)
+        ]
+    np.testing.assert_array_equal(mine.rows, other.rows)
+    assert (mine.labels, mine.kept.tolist()) == (other.labels, other.kept.tolist())
+    assert (
+        resumed.card["history"]["spent_nats"]
+        == uninterrupted.card["history"]["spent_nats"]
+        > paid["spent_nats"]
+    )
+
+
+@pytest.mark.parametrize("decode", ["argmax", "map", "sample"])
+def test_made_again_from_the_ledger(tmp_path, decode):
+    """A run whose answers are all on record charges nothing and makes the same student, whoever asked meanwhile."""
+    table, _ = fit_teacher(tmp_path / "teacher.pac", n_classes=2)
+    once = make_student(tmp_path / "teacher.pac", table, tmp_path / "once", decode=decode, alpha=0.3)
+    with Deployment.open(tmp_path / "teacher.pac") as deployment:
+        deployment.ask(table[:40].assign(age=77))
+        before = deployment.privacy()
+    again = make_student(tmp_path / "teacher.pac", table, tmp_path / "again", decode=decode, alpha=0.3)
+    with Deployment.open(tmp_path / "teacher.pac") as deployment:
+        assert deployment.privacy() == before
+    for name in RESUMED:
+        assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    assert once.card["history"] == again.card["history"]
+
+
+def test_what_is_refused_before_anything_is_paid(tmp_path):
+    """Settings that cannot work are refused while the ledger is still empty."""
+    table, _ = fit_teacher(tmp_path / "teacher.pac")
+    for options in (
+        {"filter": "corrected", "decode": "sample"},
+        {"alpha": 0.0},
+        {"queries": 0},
+        {"curve": (0,)},
+        {"learner": "nobody"},
+        {"filter": "printed"},
+        {"order": "clever"},
+    ):
+        with pytest.raises(InvalidInput):
+            make_student(tmp_path / "teacher.pac", table, tmp_path / "student", **options)
+    with Deployment.open(tmp_path / "teacher.pac") as deployment:
+        assert deployment.privacy()["queries"] == 0
+    assert not (tmp_path / "student").exists()
+    assert Options().alpha == 0.01

@@ -1,0 +1,222 @@
+"""Students as files: programs that have never heard of pacpredict get the same labels from them."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pandas as pd
+import pytest
+from onnx import TensorProto, helper
+from PIL import Image
+from records import labels_of, mixed_table
+from students import as_csv, run_program
+from tiny_networks import TINY_BERT, TINY_RESNET, coloured_images, plain_texts
+
+import pacpredict
+from pacpredict.distill.formats import check_format, files_of
+from pacpredict.distill.labels import Targets
+from pacpredict.distill.student import Ground, check_targets, student_named, student_of, train_student
+from pacpredict.exceptions import InvalidInput
+from pacpredict.learners.registry import learner_named
+from pacpredict.rows.infer import learn_rows
+from pacpredict.tables.classes import Classes
+
+SMALL = {
+    "xgboost": {"n_estimators": 8, "max_depth": 3},
+    "logistic": None,
+    "random-forest": {"n_estimators": 5},
+    "hist-gradient-boosting": {"max_iter": 5, "early_stopping": False},
+    "ridge": None,
+    "sklearn.neighbors.KNeighborsClassifier": {"n_neighbors": 3},
+    "sklearn.naive_bayes.GaussianNB": None,
+}
+
+
+def everything(labels, weights=None):
+    n = len(labels)
+    return Targets(
+        np.arange(n), np.asarray(labels), np.ones(n) if weights is None else weights, np.ones(n, bool)
+    )
+
+
+def trained(learner, schema, rows, labels, names, weights=None):
+    """Train a student on all rows of a schema."""
+    ground = Ground.of(learner, schema, rows)
+    return train_student(learner, ground, Classes(tuple(names)), everything(labels, weights), seed=1)
+
+
+def written(student, folder):
+    places = Path(pacpredict.__file__).parent, Path(sys.prefix), Path.cwd()
+    machine = [str(place.absolute()).encode() for place in places]
+    for name, data in files_of(student).items():
+        assert not any(place in data for place in machine), f"{name} names files of this machine"
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def dated_table(n, seed):
+    """Return a table with every kind of column: numbers, categories, booleans, texts, dates, and values that miss."""
+    table = mixed_table(n, seed)
+    days = np.random.default_rng(seed).integers(0, 3000, n)
+    table["seen"] = (pd.Timestamp("2015-03-01") + pd.to_timedelta(days, unit="D")).strftime("%d.%m.%Y")
+    return table
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_tables(tmp_path, name, n_classes):
+    """From a CSV file, with values that miss and categories that no public row has, come the student's own labels."""
+    table = dated_table(150, seed=1)
+    schema, rows = learn_rows(table, unknown="missing", types={"seen": "date:%d.%m.%Y"})
+    codes = np.unique(labels_of(table, n_classes), return_inverse=True)[1]
+    public = np.flatnonzero(
+        (table["job"] != "smith").to_numpy()
+    )  # which the deployment knows, and no public row has
+    student = trained(
+        student_named(name, SMALL[name]), schema, rows.take(public), codes[public], "abc"[:n_classes]
+    )
+    assert "smith" not in files_of(student)["student.json"].decode()
+    home = written(student, tmp_path)
+    expected = student.predict(rows, schema)
+    header, *found = run_program(home, as_csv(table, tmp_path / "asked.csv"))
+    assert header == "label"
+    assert found == ["abc"[i] for i in expected]
+    assert len(set(found)) == n_classes
+
+
+def test_cells_as_people_write_them(tmp_path):
+    """Codes that mean missing, other spellings and values below a limit are read as the deployment reads them."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "ward": [str(i) for i in rng.integers(1, 4, 80)],
+            "lab": [f"<{i}" if i == 1 else str(i) for i in rng.integers(1, 9, 80)],
+            "smoker": rng.choice(["true", "false"], 80),
+        }
+    )
+    codes = (table["ward"] == "2").to_numpy().astype(int)
+    types = {"ward": "category", "lab": "number", "smoker": "boolean"}
+    schema, rows = learn_rows(table, unknown="missing", types=types)
+    schema = replace(schema, missing=("n/a",))
+    student = trained(student_named("xgboost", SMALL["xgboost"]), schema, rows, codes, "ab")
+    written(student, tmp_path)
+    asked = table.copy()
+    asked.loc[::3, "ward"], asked.loc[::4, "lab"], asked.loc[::5, "smoker"] = "n/a", "n/a", "True"
+    expected = student.predict(schema.rows(asked), schema)
+    assert run_program(tmp_path, as_csv(asked, tmp_path / "asked.csv"))[1:] == ["ab"[i] for i in expected]
+
+
+def averages(path):
+    """Write a model in ONNX that averages quarters of images of 8 x 8 pixels."""
+    nodes = [helper.make_node("AveragePool", ["x"], ["p"], kernel_shape=[4, 4], strides=[4, 4])]
+    nodes += [helper.make_node("Flatten", ["p"], ["y"])]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", 3, 8, 8))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "averages", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["heads", "wide-resnet"])
+def test_images(tmp_path, name):
+    """From image files come the student's own labels, with the extractor in the folder or by a graph of PyTorch."""
+    images, labels = coloured_images(45)
+    schema, rows = learn_rows(images)
+    params = (
+        TINY_RESNET if name == "wide-resnet" else {"features": averages(tmp_path / "m.onnx"), "cache": None}
+    )
+    student = trained(student_named(name, params), schema, rows, labels, ("red", "green", "blue"))
+    home = written(student, tmp_path / "student")
+    files = []
+    for i, image in enumerate(images[:12]):
+        files.append(tmp_path / f"{i}.png")
+        Image.fromarray(image).save(files[-1])
+    expected = student.predict(rows.take(np.arange(12)), schema)
+    _, *found = run_program(home, *files)
+    assert found == [f"{file},{('red', 'green', 'blue')[i]}" for file, i in zip(files, expected, strict=True)]
+    assert len({line.rpartition(",")[2] for line in found}) == 3
+
+
+@pytest.mark.parametrize("name", ["heads", "bert-small"])
+def test_texts(tmp_path, name):
+    """From lines of text come the student's own labels, by hashed words or as transformers loads them."""
+    texts, labels = plain_texts(60)
+    schema, rows = learn_rows(texts)
+    params = TINY_BERT if name == "bert-small" else {"features": "tfidf"}
+    student = trained(student_named(name, params), schema, rows, labels, ("bad", "good"))
+    home = written(student, tmp_path / "student")
+    (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n")
+    _, *found = run_program(home, tmp_path / "texts.txt")
+    assert found == [("bad", "good")[i] for i in student.predict(rows, schema)]
+    assert len(set(found)) == 2
+
+
+def test_the_same_student_again():
+    """The same labels give the same bytes, so that a student can be made again by whoever checks it."""
+    table = mixed_table(100)
+    schema, rows = learn_rows(table, unknown="missing")
+    codes = np.unique(labels_of(table), return_inverse=True)[1]
+    for name in ("xgboost", "logistic", "random-forest"):
+        once, again = (
+            files_of(trained(student_named(name, SMALL[name]), schema, rows, codes, "ab")) for _ in range(2)
+        )
+        assert once == again
+
+
+def test_columns_tell_nothing_of_the_pool():
+    """A student lists the categories of public rows only, in an order of its own."""
+    table = pd.DataFrame({"town": ["ash", "oak", "elm", "fir"] * 5, "n": range(20)})
+    schema, rows = learn_rows(table)
+    public = np.flatnonzero(table["town"].isin(["oak", "elm"]).to_numpy())
+    student = trained(learner_named("xgboost", SMALL["xgboost"]), schema, rows.take(public), public % 2, "ab")
+    columns = json.loads(files_of(student)["student.json"])["columns"]
+    assert [column["categories"] for column in columns] == [["elm", "oak"], []]
+
+
+def test_weights_and_copies(tmp_path):
+    """A learner that takes weights is given them; one that takes none gets light classes several times."""
+    images, _ = coloured_images(30, n_classes=3)
+    labels = np.where(np.arange(30) < 24, 0, 1)
+    schema, rows = learn_rows(images)
+    seen = []
+
+    class Watched(type(learner_named("wide-resnet", TINY_RESNET))):
+        def fit(self, records, schema, seed):
+            seen.append(records)
+            return super().fit(records, schema, seed)
+
+    learner = Watched(learner_named("wide-resnet", TINY_RESNET).settings)
+    weights = np.where(labels == 0, 30 / 48, 30 / 12)
+    trained(learner, schema, rows, labels, "ab", weights)
+    assert np.bincount(seen[0].labels).tolist() == [24, 24]
+    assert seen[0].weights is None
+    # Copies have one unit, so that none is trained on while another is held out.
+    assert np.unique(seen[0].units).size == 30
+    with pytest.raises(InvalidInput, match="soft targets are weights"):
+        check_targets(learner, soft=True)
+
+
+def test_what_cannot_be_published():
+    """Features that are a function of somebody's own have no file; misspelt classifiers are named."""
+    with pytest.raises(InvalidInput, match="features of a function of your own"):
+        check_format(
+            student_named("heads", {"features": lambda image: image.mean(axis=(0, 1)), "cache": None})
+        )
+    for name in ("sklearn.nowhere.Nobody", "sklearn.linear_model.Nobody"):
+        with pytest.raises(InvalidInput, match="cannot be made"):
+            student_named(name)
+    with pytest.raises(InvalidInput, match="does not predict classes"):
+        student_named("sklearn.linear_model.LinearRegression")
+
+
+def test_an_estimator_as_it_is():
+    """Whoever brings an estimator gets a student of it."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+    assert student_of(LogisticRegression(C=3)).estimator.C == 3

@@ -1,6 +1,6 @@
 """The composition root: an artifact, its ledger and what witnesses it, opened and closed as one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -224,6 +224,10 @@ class Deployment(Closing):
         prior = Belief.uniform(recipe.n_models)
         self.keys.check_use()
         return verify(self._ledger.ledger, n_classes, recipe.budget, prior, membership)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all releases as the ledger keeps them, votes and noisy numbers included: for the owner."""
+        return self._ledger.entries()
 
     def export(self, path: Path) -> int:
         """Write what was answered to a CSV or Parquet file; returns the number of releases."""

@@ -49,6 +49,7 @@ class Duel(NamedTuple):
     sees: Reading
     targets: str
     limit: float | None
+    delta: float  # with which probability a game may pass it
     total_nats: float
     runs: int
     told: float  # mean share of what leaks that is about the target, before any answer
@@ -201,6 +202,7 @@ def _score(subject: Subject, kind: str, bout: Bout, games: Sequence[Game], told:
         bout.sees,
         kind,
         rules.limit,
+        delta,
         total,
         len(right),
         told,

@@ -21,6 +21,8 @@ GROUP_SIZES = tuple(range(1, 11))
 _GROUPS_PER_TRIAL = 20
 # Records that a guess "something like this" is chosen from.
 _N_CENTRES = 200
+# Near is as near as this share of records is to another.
+_NEAR = 0.05
 # Trials whose guesses are computed together: a double for each record and trial.
 _TRIALS_AT_A_TIME = 64
 
@@ -95,12 +97,13 @@ def _attack_records(subject: Subject, futures: Futures) -> Attack:
 
 
 def _attack_near(subject: Subject, futures: Futures, points: FloatArray) -> Attack:
-    """Name a point that most probably is near to a training record: nearer than records are to each other."""
+    """Name a point that most probably is near to a training record: as near as few records are to each other."""
     from scipy.spatial import KDTree  # noqa: PLC0415  # takes time to import
 
     centres = np.random.default_rng(0).permutation(len(points))[:_N_CENTRES]
     tree, by_record = KDTree(points), subject.membership.T[subject.units]
-    distance = float(np.median(tree.query(points[centres], k=2)[0][:, 1]))
+    nearest = tree.query(points[centres], k=2)[0][:, 1]
+    distance = float(np.quantile(nearest, _NEAR))
     balls = tree.query_ball_point(points[centres], distance * (1 + 1e-9))
     has = np.stack([by_record[ball].any(axis=0) for ball in balls])
     prior = near_reconstruction_prior(by_record.T, points, distance, guesses=points[centres])

@@ -56,29 +56,26 @@ class Inference:
 
 
 class Questions(NamedTuple):
-    """Votes on what is asked, the true labels, and how many queries that makes."""
+    """Votes on what is asked, true labels if they are known, and how many queries that makes."""
 
     votes: Votes
     labels: IntArray
     n_queries: int
 
 
-def questions(
-    subject: Subject, strategy: Strategy, n_queries: int, public: tuple[Votes, IntArray] | None = None
-) -> Questions:
+def questions(subject: Subject, strategy: Strategy, n_queries: int, public: Votes | None = None) -> Questions:
     """Choose what is asked. Where all models agree answers are free and teach nothing: such records are left out."""
     if strategy == "public":
         if public is None:
             raise InvalidInput("the strategy `public` needs votes on public records")
-        votes, labels = public
-        if votes.ndim != 2 or votes.shape[1] != subject.n_models:
+        if public.ndim != 2 or public.shape[1] != subject.n_models:
             raise InvalidVotes(
-                f"public votes must be those of {subject.n_models} models, got shape {votes.shape}"
+                f"public votes must be those of {subject.n_models} models, got shape {public.shape}"
             )
-        differ = votes.min(axis=1) < votes.max(axis=1)
-        if not differ.any():
+        asked = public[public.min(axis=1) < public.max(axis=1)]
+        if not len(asked):
             raise InvalidVotes("all models agree on all public records: there is nothing to attack with them")
-        return Questions(votes[differ], labels[differ], n_queries)
+        return Questions(asked, np.zeros(len(asked), np.int64), n_queries)
     chosen = subject.contested()
     if strategy == "contested":
         n = max(1, round(_MOST_CONTESTED * chosen.size))
@@ -109,7 +106,8 @@ def imagine(
 ) -> Simulation:
     """Simulate futures of a deployment, each with a secret of its own, within a limit on odds if one is given."""
     stops = spread_out(asked.n_queries)
-    check_memory(memory_needed(subject, n_trials, len(stops)), f"{n_trials:,} trials")
+    needed = memory_needed(subject.n_models, subject.n_units, n_trials, len(stops))
+    check_memory(needed, f"{n_trials:,} trials")
     return simulate(
         asked.votes,
         asked.labels,
@@ -182,8 +180,8 @@ def spread_out(n_queries: int, wanted: int = 10) -> list[int]:
     return sorted({max(1, round(n_queries * i / wanted)) for i in range(1, wanted + 1)})
 
 
-def memory_needed(subject: Subject, n_trials: int, n_looks: int) -> int:
+def memory_needed(n_models: int, n_units: int, n_trials: int, n_looks: int) -> int:
     """Return the bytes that so many trials take, about: beliefs, scores of units, and signs of membership."""
-    beliefs = n_trials * n_looks * subject.n_models * 8
-    cases = n_trials * min(subject.n_units, _UNITS_IN_CURVE) * 8 * 4
-    return beliefs + cases + subject.membership.size * 9
+    beliefs = n_trials * n_looks * n_models * 8
+    cases = n_trials * min(n_units, _UNITS_IN_CURVE) * 8 * 4
+    return beliefs + cases + n_models * n_units * 9

@@ -67,6 +67,16 @@ def worlds_on_hand(subject: Subject, records: IntArray) -> Worlds:
     return Worlds(votes, outside, trained_on, subject.labels[records])
 
 
+def memorised(subject: Subject) -> FloatArray:
+    """Return, of each record, how much more often models that were trained on it give its own label than others."""
+    own = subject.votes == subject.labels[:, None]
+    trained_on = subject.membership.T[subject.units]
+    n_in = trained_on.sum(axis=1)
+    inside = (own & trained_on).sum(axis=1) / np.maximum(n_in, 1)
+    outside = (own & ~trained_on).sum(axis=1) / np.maximum(subject.n_models - n_in, 1)
+    return np.asarray(inside - outside)
+
+
 def retrain_without(
     learner: Learner,
     pool: Pool,
@@ -180,7 +190,7 @@ def tell_apart(inside: FloatArray, outside: FloatArray, n_questions: int) -> tup
     counts = np.arange(n_questions + 1)
     of_in = binom.pmf(counts, n_questions, np.clip(inside, 0, 1)[:, None]).ravel() / inside.size
     of_out = binom.pmf(counts, n_questions, np.clip(outside, 0, 1)[:, None]).ravel() / outside.size
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(of_in > 0, of_in / of_out, 0.0)
     order = np.argsort(-ratio, kind="stable")
     false = np.concatenate([[0.0], np.cumsum(of_out[order])])

@@ -10,8 +10,21 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from pacpredict.cli import (
+    audit,
+    completion,
+    demo,
+    evaluate,
+    fit,
+    keys,
+    ledger,
+    plan,
+    predict,
+    report,
+    serve,
+    show,
+)
 from pacpredict.cli import compile as compiling
-from pacpredict.cli import completion, demo, evaluate, fit, keys, ledger, plan, predict, report, serve, show
 from pacpredict.cli.command import Command
 from pacpredict.exceptions import PacPredictError
 
@@ -27,6 +40,7 @@ COMMANDS: tuple[Command, ...] = (
     keys.REVOKE,
     show.SHOW,
     report.REPORT,
+    audit.AUDIT,
     fit.VERIFY,
     ledger.VERIFY,
     ledger.EXPORT,

@@ -1,5 +1,6 @@
 """An audit as a page: one long screen, or some sheets of paper. No script, no request to anywhere."""
 
+import math
 from collections.abc import Sequence
 
 from pacpredict.audit.adversaries import Duel
@@ -17,6 +18,8 @@ from pacpredict.pages.svg import Point, Scale, Series, plot, reach, ticks
 from pacpredict.pages.words import day, power
 
 _LEAST_RATE = 1e-5  # where the axes of a ROC curve begin
+# Of groups, whose sizes are all in the picture above the table.
+_SIZES_SHOWN = ("-2", "-5", "-10")
 _STRATEGIES = {
     "random": "the pool's records at random",
     "once": "each record of the pool once",
@@ -45,7 +48,7 @@ def _verdict(audit: Audit) -> Markup:
     is_broken = any(broken(audit))
     return tag(
         "div",
-        tag("p", tag("strong", first)),
+        tag("p", tag("strong", first, class_="verdict")),
         [tag("p", sentence) for sentence in rest],
         class_="promise broken" if is_broken else "promise",
     )
@@ -105,7 +108,7 @@ def _futures(audit: Audit) -> Markup:
 def _growth(found: Inference) -> Markup:
     looks = found.looks
     low = min(0.5, *(look.success.low for look in looks))
-    high = max(look.ceiling for look in looks)
+    high = max(max(look.ceiling, look.success.high) for look in looks)
     marks = [(value, f"{100 * value:.4g} %") for value in ticks(low, high, 4)]
     x = Scale(0, looks[-1].queries, [(value, f"{value:,.0f}") for value in ticks(0, looks[-1].queries, 5)])
     told = Series(
@@ -199,6 +202,7 @@ def _appendix(audit: Audit) -> Markup:
             show(larger[attack.name].ceiling),
         ]
         for attack in audit.attacks
+        if not attack.name.startswith("group") or attack.name.endswith(_SIZES_SHOWN)
     ]
     total = f"{audit.larger.looks[-1].charged_nats:.3g}"
     head = ["what the attacker wants to know", "before", "told", "at most", f"at {total} nats", "at most"]
@@ -274,7 +278,9 @@ def _presence_table(found: Sequence[Presence]) -> Markup:
     ]
     rows: list[list[Child]] = [
         [
-            one.answerer if one.answerer == "one model" else f"{one.answerer}, {power(one.step_budget)}",
+            one.answerer
+            if one.answerer == "one model"
+            else f"{one.answerer}, 2^{math.log2(one.step_budget):.3g}",
             f"{one.questions:,}",
             f"{one.own_label_in:.3f}",
             f"{one.own_label_out:.3f}",

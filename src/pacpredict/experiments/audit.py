@@ -21,6 +21,7 @@ import numpy as np
 from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.estimates import Estimate, mean_of
+from pacpredict.audit.subject import Subject
 from pacpredict.cli.progress import progress_bar
 from pacpredict.core.bounds import success_bound
 from pacpredict.core.simulate import simulate
@@ -31,17 +32,11 @@ from pacpredict.files import write_whole
 from pacpredict.npz import from_bytes, to_bytes
 from pacpredict.tables.options import TableOptions
 from pacpredict.training.pool import Pool
-from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
+from pacpredict.types import FloatArray, IntArray
 
 EXPONENTS = (12, 16, 20, 24, 28, 32)
 STOPS = tuple(range(100_000, 1_000_001, 100_000))
 CHUNK = 50  # trials that are kept together
-
-
-class Questions(NamedTuple):
-    votes: Votes
-    labels: IntArray
-    membership: BoolArray
 
 
 class Row(NamedTuple):
@@ -59,16 +54,27 @@ def pool_of(name: str) -> Pool:
     return Pool.of_frame(split(name)[0], TableOptions(DATASETS[name].target, person_per_row=True))
 
 
-def own_votes(name: str, artifact: Artifact, cache: Path) -> Questions:
+def subject_of(name: str, artifact: Artifact, cache: Path) -> Subject:
     """Let all models vote on the pool's own records, or read how they did."""
-    pool, membership = pool_of(name), artifact.space.subsets.matrix()
+    pool, space = pool_of(name), artifact.space
     path = cache / f"{name}-{artifact.identity[:12]}-votes.npz"
     if not path.exists():
         write_whole(path, to_bytes({"votes": artifact.ensemble().votes(pool.rows)}))
-    return Questions(from_bytes(path.read_bytes())["votes"], pool.labels, membership)
+    return Subject(
+        from_bytes(path.read_bytes())["votes"],
+        pool.labels,
+        space.units.of_record,
+        pool.contents,
+        space.subsets.matrix(),
+        len(artifact.classes),
+        artifact.recipe.budget,
+        artifact.recipe.decode,
+        space.priors,
+        space.units.kind,
+    )
 
 
-def attack(asked: Questions, exponent: int, chunk: int, path: Path, n_jobs: int) -> None:
+def attack(asked: Subject, exponent: int, chunk: int, path: Path, n_jobs: int) -> None:
     """Play the trials of one chunk, unless that was done."""
     if path.exists():
         return
@@ -97,7 +103,7 @@ def run(name: str, artifact: Artifact, cache: Path, n_trials: int, n_jobs: int) 
     work = [(chunk, exponent) for chunk in range(n_chunks) for exponent in EXPONENTS]
     if not work:
         return
-    asked = own_votes(name, artifact, cache)
+    asked = subject_of(name, artifact, cache)
     with progress_bar("chunks of trials") as progress:
         progress(0, len(work))
         for done, (chunk, exponent) in enumerate(work, start=1):

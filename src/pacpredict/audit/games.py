@@ -32,8 +32,10 @@ Reading = Literal["history", "argmax", "map"]
 READINGS: tuple[Reading, ...] = ("history", "argmax", "map")
 _HISTORY, _ARGMAX = range(2)
 
-# The smallest probability of a label that is still a number in double precision, and keeps its logarithm finite.
-_LEAST = 1e-300
+# The smallest probability that is told from none.
+_LEAST = 1e-12
+# What a label of map adds to the belief in those that voted for it: so little that thousands of them add up.
+_LEAN = 1e-3
 
 
 class Rules(NamedTuple):
@@ -175,7 +177,7 @@ def _play(
 ) -> tuple[float, int]:
     """Ask until the total is spent; returns how far anybody's odds ever were, and how often the secret answered."""
     target, choice, reading = which
-    farthest, n_released, chosen = 0.0, 0, 0
+    farthest, n_released, chosen, last = 0.0, 0, 0, -1
     for step in range(n_steps):
         if choice == _RANDOM:
             chosen = int(generator.random() * votes.shape[0])
@@ -188,8 +190,10 @@ def _play(
         uniform = uniform_of(generator.random(), generator.random())
         how, by_argmax, by_map = answer_contested(query, secret, terms, step, normals, uniform, ground, noisy)
         n_released += how == RELEASED
-        if reading != _HISTORY and how == RELEASED:
-            _read_label(query, by_argmax if reading == _ARGMAX else by_map, reading, terms.b, eyes)
+        if reading == _ARGMAX and how == RELEASED:
+            _read_label(query, by_argmax, terms.b, eyes)
+        elif reading != _HISTORY and how == RELEASED:
+            last = _read_lean(query, by_map, last, eyes)
         now, who = _farthest(watched, ground.log_belief, tables, inside)
         farthest = max(farthest, now)
         target = who if choice == _ANYBODY else target
@@ -251,29 +255,36 @@ def _most_telling(
 
 
 @compiled
-def _read_label(query: Query, slot: int, reading: int, b: float, log_belief: FloatArray) -> None:
-    """Learn from a label about two classes; who sees labels only takes their own belief for the mechanism's.
+def _read_label(query: Query, slot: int, b: float, log_belief: FloatArray) -> None:
+    """Learn from a label of argmax about two classes; one's own belief is taken for the mechanism's.
 
-    With masses w and 1 - w the noise is such that the two points are d = sqrt(2 b / (w (1 - w))) deviations apart.
+    With masses w and 1 - w the noise is such that the two points are d = sqrt(2 b / (w (1 - w))) deviations apart, and
+    the label is that of the nearer point.
     """
     if query.n_voted != 2:
         return  # a label among more classes is left unread: its probability has no closed form
     dissent = 0.0
     for i in query.dissenters:
         dissent += math.exp(log_belief[i])
-    first = dissent if query.bulk == 1 else 1.0 - dissent  # the belief in slot 0
-    first = min(max(first, _LEAST), 1.0 - 2.0**-53)
-    d = math.sqrt(2.0 * b / (first * (1.0 - first)))
-    lean = 0.0 if reading == _ARGMAX else math.log(first / (1.0 - first)) / d
-    gain = _label_gain(0, slot, d, lean), _label_gain(1, slot, d, lean)
+    uncertainty = max(dissent * (1.0 - dissent), _LEAST)
+    right = 0.5 * math.erfc(-math.sqrt(0.5 * b / uncertainty) / math.sqrt(2.0))
+    gain = math.log(right / (1.0 - right)) if right < 1.0 else -math.log(_LEAST)
     for i in query.dissenters:
-        log_belief[i] += gain[1 - query.bulk] - gain[query.bulk]
+        log_belief[i] += gain if slot != query.bulk else -gain
     kernel.normalise(log_belief)
 
 
 @compiled
-def _label_gain(voted: int, slot: int, d: float, lean: float) -> float:
-    """Return the log-probability of a label for a model that voted for a slot."""
-    towards_first = lean + (0.5 * d if voted == 0 else -0.5 * d)
-    likely = 0.5 * math.erfc(-(towards_first if slot == 0 else -towards_first) / math.sqrt(2.0))
-    return math.log(max(likely, _LEAST))
+def _read_lean(query: Query, slot: int, last: int, log_belief: FloatArray) -> int:
+    """Learn from a label of map which way the whole belief leans by now; returns the label.
+
+    It says nothing about one release. But if the same is asked again and again, the last label is what the mechanism
+    believes, and the longer it has not changed, the surer that is. Only the order of what is then believed is used.
+    """
+    label = query.classes[slot]
+    if label != last:
+        log_belief[:] = -math.log(log_belief.size)
+    for j in range(query.dissenters.size):
+        log_belief[query.dissenters[j]] += _LEAN * ((query.slots[j] == slot) - (query.bulk == slot))
+    kernel.normalise(log_belief)
+    return label

@@ -225,8 +225,10 @@ def _duels(
     players: list[tuple[Adversary, Reading, Rules]] = [
         *((name, "history", free) for name in ("random", "divided", "memorised", "targeted", "search")),
     ]
-    if subject.decode != "sample":  # whose labels are the whole history
-        players.append(("targeted", subject.decode, free))
+    if subject.decode == "argmax":
+        players.append(("targeted", "argmax", free))
+    if subject.decode == "map":  # whose label says something to who asks the same again
+        players.append(("memorised", "map", free))
     if limited.limit is not None:
         players.append(("targeted", "history", limited))
     for kind, targets in choose_targets(subject, plan.n_targets, plan.seed).items():

@@ -41,7 +41,7 @@ PLAYERS: tuple[tuple[Adversary, Reading, Rules], ...] = (
     ("targeted", "history", FREE),
     ("search", "history", FREE),
     ("search", "argmax", FREE),
-    ("search", "map", FREE),
+    ("memorised", "map", FREE),
     ("search", "history", CHANNEL),
     ("search", "history", LIMITED),
     ("search", "history", CHANNEL._replace(limit=defaults.EXPOSURE)),

@@ -64,9 +64,14 @@ def test_a_roc_curve_is_that_of_the_test():
     members = rng.random((200, 2000)) < 0.5
     scores = rng.normal(size=members.shape) + members
     for point in roc(scores, members, 0.5, None, 0.0):
-        exact = norm.sf(norm.isf(point.fpr) - 1)
-        assert point.tpr.low <= exact <= point.tpr.high
+        low, high = (norm.sf(norm.isf(rate) - 1) for rate in (point.accused.low, point.accused.high))
+        assert point.tpr.low <= high
+        assert point.tpr.high >= low
+        assert point.accused.low <= point.fpr <= point.accused.high
         assert point.ceiling == tpr_bound(0.5, point.fpr)
+        assert point.surely == tpr_bound(0.5, point.accused.high)
+        assert not point.passes()
+        assert point._replace(surely=point.tpr.low / 2).passes()
     for fpr, tpr in curve(scores, members):
         assert tpr == pytest.approx(norm.sf(norm.isf(fpr) - 1) if fpr < 1 else 1.0, rel=0.3, abs=0.003)
     assert [point.fpr for point in roc(scores, members, 0.5, 1.0, 1e-9)] == list(RATES)

@@ -26,7 +26,7 @@ def test_the_optimal_attack_learns_and_stays_below_its_ceiling(decode):
     assert last.ceiling == success_bound(last.charged_nats)
     assert last.success.low > 0.5
     assert not any(look.success.passes(look.ceiling) for look in found.looks)
-    assert not any(point.tpr.passes(point.ceiling) for point in found.true_positives)
+    assert not any(point.passes() for point in found.true_positives)
     assert found.information.low <= last.charged_nats
     assert found.information.value > 0.7 * last.charged_nats, (
         "nearly all that is charged is learnt about the secret"

@@ -36,9 +36,15 @@ class Estimate(NamedTuple):
 class TruePositives(NamedTuple):
     """Members found at a rate of false alarms, and how many can be found at most."""
 
-    fpr: float  # at most this
+    fpr: float  # at which the threshold was put
+    accused: Estimate  # what the rate of false alarms really is, as far as is known
     tpr: Estimate
     ceiling: float
+    surely: float  # the ceiling at the highest rate that it can be
+
+    def passes(self) -> bool:
+        """Tell whether more were found than can be, whatever the rate of false alarms really is."""
+        return self.tpr.passes(self.surely)
 
 
 def clopper_pearson(hits: float, n: float) -> Estimate:
@@ -94,8 +100,13 @@ def roc(
     for fpr in RATES:
         threshold = outside[min(math.floor(fpr * outside.size), outside.size - 1)]
         hits = ((scores > threshold) & members).sum(axis=1)
+        alarms = ((scores > threshold) & ~members).sum(axis=1)
+        accused = rate_over_trials(alarms, (~members).sum(axis=1))
+        ceiling, surely = (
+            true_positives(budget_nats, 0.5, exposure, delta, rate) for rate in (fpr, max(fpr, accused.high))
+        )
         tpr = rate_over_trials(hits, members.sum(axis=1))
-        found.append(TruePositives(fpr, tpr, true_positives(budget_nats, 0.5, exposure, delta, fpr)))
+        found.append(TruePositives(fpr, accused, tpr, ceiling, surely))
     return found
 
 

@@ -45,7 +45,7 @@ def _broken_future(found: Inference) -> Iterator[str]:
                 f"({found.strategy}), and at most {show(look.ceiling)} is promised"
             )
     for point in found.true_positives:
-        if point.tpr.passes(point.ceiling):
+        if point.passes():
             yield (
                 f"{show(point.tpr.value)} of members were found at {show(point.fpr)} false alarms ({found.strategy}), "
                 f"and at most {show(point.ceiling)} is promised"

@@ -86,21 +86,23 @@ def votes_without(
     return from_bytes(path.read_bytes())["votes"]
 
 
-def run(name: str, artifact: Artifact, pool: Pool, cache: Path, n_jobs: int) -> list[dict[str, Any]]:
+def run(
+    name: str, artifact: Artifact, pool: Pool, cache: Path, n_jobs: int, *, retrain: bool
+) -> list[dict[str, Any]]:
     subject = subject_of(name, artifact, cache) if name != "digits" else Subject.of(artifact, pool)
     order = np.argsort(-memorised(subject), kind="stable")
     others = np.random.default_rng(SEED).permutation(order[N_REMEMBERED:])[:N_OTHERS]
     rows = []
     for which, records in (("remembered", order[:N_REMEMBERED]), ("others", others)):
         on_hand = worlds_on_hand(subject, records)
-        path = cache / f"{name}-{artifact.identity[:12]}-without-{which}.npz"
-        # Without many records a pool would be another pool: so many are left out at most.
-        trained = records[: min(N_REMEMBERED, len(subject.votes) // LEFT_OUT)]
-        again = worlds_on_hand(subject, trained)._replace(
-            outside=votes_without(artifact, pool, subject, trained, path, n_jobs)
-        )
         rows += [{"records": which, "without": "lacking it", **one._asdict()} for one in _measure(on_hand)]
-        rows += [{"records": which, "without": "retrained", **one._asdict()} for one in _measure(again)]
+        if retrain:
+            # Without many records a pool would be another pool: so many are left out at most.
+            few = records[: min(N_REMEMBERED, len(subject.votes) // LEFT_OUT)]
+            path = cache / f"{name}-{artifact.identity[:12]}-without-{which}.npz"
+            votes = votes_without(artifact, pool, subject, few, path, n_jobs)
+            again = worlds_on_hand(subject, few)._replace(outside=votes)
+            rows += [{"records": which, "without": "retrained", **one._asdict()} for one in _measure(again)]
     return rows
 
 
@@ -128,7 +130,7 @@ def main() -> None:
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
     artifact, pool = prepare(options.dataset, options.artifact, options.jobs)
-    rows = run(options.dataset, artifact, pool, options.cache, options.jobs)
+    rows = run(options.dataset, artifact, pool, options.cache, options.jobs, retrain=not options.on_hand)
     if options.json:
         print(json.dumps({"dataset": options.dataset, "false_positive_rates": RATES, "rows": rows}, indent=2))
         return

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from audited import subject_of
+from scipy.special import expit
 
 from pacpredict.audit.adversaries import Bout, choose_targets, duel, own_told, told_about
 from pacpredict.audit.games import Board, Rules, play
@@ -62,7 +63,7 @@ def test_what_is_seen_is_the_true_posterior(reading):
     Whoever sees labels takes their own belief for the mechanism's, which differs a little; steps are small here.
     """
     game = play(two_sided(), 0, "first", Rules("gaussian", 2.0**-10, 128), 20_000, reading=reading)
-    p = 1 / (1 + np.exp(-game.shifts))
+    p = expit(game.shifts)
     edges = np.quantile(p, [0, 0.25, 0.5, 0.75, 1])
     for low, high in pairwise(edges):
         chosen = (p >= low) & (p <= high)

@@ -32,8 +32,8 @@ Reading = Literal["history", "argmax", "map"]
 READINGS: tuple[Reading, ...] = ("history", "argmax", "map")
 _HISTORY, _ARGMAX = range(2)
 
-# The smallest probability that is told from none.
-_LEAST = 1e-12
+# Of the uncertainty of a vote before any answer, what is always taken to be left by who sees labels of argmax only.
+_CAUTION = 0.25
 # What a label of map adds to the belief in those that voted for it: so little that thousands of them add up.
 _LEAN = 1e-3
 
@@ -266,9 +266,11 @@ def _read_label(query: Query, slot: int, b: float, log_belief: FloatArray) -> No
     dissent = 0.0
     for i in query.dissenters:
         dissent += math.exp(log_belief[i])
-    uncertainty = max(dissent * (1.0 - dissent), _LEAST)
+    share = query.dissenters.size / log_belief.size
+    # Whoever is surer than the mechanism would take its noise for less than it is, and grow surer still.
+    uncertainty = max(dissent * (1.0 - dissent), _CAUTION * share * (1.0 - share))
     right = 0.5 * math.erfc(-math.sqrt(0.5 * b / uncertainty) / math.sqrt(2.0))
-    gain = math.log(right / (1.0 - right)) if right < 1.0 else -math.log(_LEAST)
+    gain = math.log(right / (1.0 - right))
     for i in query.dissenters:
         log_belief[i] += gain if slot != query.bulk else -gain
     kernel.normalise(log_belief)

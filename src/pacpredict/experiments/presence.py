@@ -124,6 +124,9 @@ def main() -> None:
     parser.add_argument("--artifact", type=Path, required=True, help="where to fit it, or where it is")
     parser.add_argument("--cache", type=Path, required=True, help="a folder for what takes long")
     parser.add_argument(
+        "--on-hand", action="store_true", help="by the votes on hand only, without training again"
+    )
+    parser.add_argument(
         "--jobs", type=int, default=-1, help="models trained at a time (default: one per core)"
     )
     parser.add_argument("--json", action="store_true", help="print an object for machines")

@@ -270,7 +270,7 @@ def _read_label(query: Query, slot: int, b: float, log_belief: FloatArray) -> No
     # Whoever is surer than the mechanism would take its noise for less than it is, and grow surer still.
     uncertainty = max(dissent * (1.0 - dissent), _CAUTION * share * (1.0 - share))
     right = 0.5 * math.erfc(-math.sqrt(0.5 * b / uncertainty) / math.sqrt(2.0))
-    gain = math.log(right / (1.0 - right))
+    gain = math.log(right / max(1.0 - right, 2.0**-53))  # half of the last place of 1
     for i in query.dissenters:
         log_belief[i] += gain if slot != query.bulk else -gain
     kernel.normalise(log_belief)

@@ -95,14 +95,14 @@ def run(
     rows = []
     for which, records in (("remembered", order[:N_REMEMBERED]), ("others", others)):
         on_hand = worlds_on_hand(subject, records)
-        rows += [{"records": which, "without": "lacking it", **one._asdict()} for one in _measure(on_hand)]
+        rows += [{"which": which, "without": "lacking it", **one._asdict()} for one in _measure(on_hand)]
         if retrain:
             # Without many records a pool would be another pool: so many are left out at most.
             few = records[: min(N_REMEMBERED, len(subject.votes) // LEFT_OUT)]
             path = cache / f"{name}-{artifact.identity[:12]}-without-{which}.npz"
             votes = votes_without(artifact, pool, subject, few, path, n_jobs)
             again = worlds_on_hand(subject, few)._replace(outside=votes)
-            rows += [{"records": which, "without": "retrained", **one._asdict()} for one in _measure(again)]
+            rows += [{"which": which, "without": "retrained", **one._asdict()} for one in _measure(again)]
     return rows
 
 
@@ -147,7 +147,7 @@ def main() -> None:
         step = "" if row["answerer"] == "one model" else f" {_power(row['step_budget'])}"
         found = " ".join(f"{100 * rate:>6.1f}" for rate in row["tpr"])
         print(
-            f"{row['records']:<11} {row['without']:<11} {row['answerer'] + step:<16} {row['questions']:>9,} "
+            f"{row['which']:<11} {row['without']:<11} {row['answerer'] + step:<16} {row['questions']:>9,} "
             f"{row['own_label_in']:>7.3f} {row['own_label_out']:>6.3f} {row['advantage']:>10.3f} {found}"
         )
 

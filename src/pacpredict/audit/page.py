@@ -14,7 +14,7 @@ from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, show, verdict
 from pacpredict.core.attacks import true_positives
 from pacpredict.pages.document import bullets, document, facts, figure, figures, section
 from pacpredict.pages.markup import Child, Markup, join, tag
-from pacpredict.pages.svg import Point, Scale, Series, plot, reach, ticks
+from pacpredict.pages.svg import Point, Scale, Series, plot, ticks
 from pacpredict.pages.words import day, power
 
 _LEAST_RATE = 1e-5  # where the axes of a ROC curve begin
@@ -250,7 +250,10 @@ def _claims(audit: Audit) -> Markup:
 
 def _presence(audit: Audit) -> Markup:
     tables = [
-        join(tag("p", tag("strong", f"Records {name}")), _presence_table(found))
+        join(
+            tag("p", tag("strong", f"Records: {name}")),
+            _presence_table(found, audit.about["step_budget_nats"]),
+        )
         for name, found in audit.presences.items()
     ]
     return section(
@@ -267,7 +270,8 @@ def _presence(audit: Audit) -> Markup:
     )
 
 
-def _presence_table(found: Sequence[Presence]) -> Markup:
+def _presence_table(found: Sequence[Presence], step_budget: float) -> Markup:
+    """Return what was found at the deployment's own step; JSON has a larger one, too."""
     head = [
         "who answers",
         "questions",
@@ -288,6 +292,7 @@ def _presence_table(found: Sequence[Presence]) -> Markup:
             *(show(rate) for rate in one.tpr),
         ]
         for one in found
+        if one.step_budget == step_budget or one.answerer == "one model"
     ]
     return figures(head, rows)
 
@@ -311,13 +316,7 @@ def render_exposure(name: str, exposure: Exposure) -> str:
     )
     limit = "." if exposure.limit is None else f"; the limit is {exposure.limit:g}."
     rows: list[list[Child]] = [
-        [
-            str(one.unit),
-            _some(one.records),
-            show(one.probability),
-            f"{one.shift:+.4f}",
-            reach(min(one.probability, 0.5), max(one.probability, 0.5)),
-        ]
+        [str(one.unit), _some(one.records), show(one.probability), f"{one.shift:+.4f}"]
         for one in exposure.most_exposed
     ]
     return document(
@@ -334,10 +333,7 @@ def render_exposure(name: str, exposure: Exposure) -> str:
             section(
                 f"The most exposed {unit}s",
                 figures(
-                    [unit, "rows of the data", "trained on, by belief", "log-odds moved", "0 to 100 %"],
-                    rows,
-                    plot=4,
-                    n_words=2,
+                    [unit, "rows of the data", "trained on, by belief", "log-odds moved"], rows, n_words=2
                 ),
             ),
         ),

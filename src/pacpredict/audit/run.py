@@ -290,9 +290,13 @@ def _presences(
     remembered = order[:_N_REMEMBERED]
     others = np.random.default_rng(plan.seed).permutation(order[_N_REMEMBERED:])[:_N_OTHERS]
     steps = sorted({subject.budget.step, _LARGE_STEP})
-    for name, records in (("remembered best", remembered), ("at random", others)):
-        if records.size:
-            yield f"{name}, by the votes on hand", _measure(worlds_on_hand(subject, records), steps)
+    on_hand = f"the {len(remembered):,} remembered best, by the votes on hand"
+    yield on_hand, _measure(worlds_on_hand(subject, remembered), steps)
+    if others.size:
+        yield (
+            f"{len(others):,} others, by the votes on hand",
+            _measure(worlds_on_hand(subject, others), steps),
+        )
     if plan.n_retrained:
         records = order[: plan.n_retrained]
         votes = retrain_without(
@@ -303,10 +307,10 @@ def _presences(
             np.unique(subject.units[records]),
             n_jobs=plan.n_jobs,
         )
-        on_hand = worlds_on_hand(subject, records)
-        yield f"the {len(records)} remembered best, by the votes on hand", _measure(on_hand, steps)
-        without = on_hand._replace(outside=votes(records))
-        yield f"the {len(records)} remembered best, by training without them", _measure(without, steps)
+        seen = worlds_on_hand(subject, records)
+        yield f"the {len(records):,} remembered best, by the votes on hand", _measure(seen, steps)
+        without = seen._replace(outside=votes(records))
+        yield f"the {len(records):,} remembered best, by training without them", _measure(without, steps)
 
 
 def _measure(worlds: Worlds, steps: Sequence[float]) -> list[Presence]:

@@ -17,7 +17,8 @@ from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.claims import Finding
 from pacpredict.audit.estimates import Estimate
 from pacpredict.audit.live import expose
-from pacpredict.audit.page import render, render_exposure
+from pacpredict.audit.live_page import render_exposure
+from pacpredict.audit.page import render
 from pacpredict.audit.run import Plan, audit
 from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, to_json, verdict
 from pacpredict.cli import main

@@ -14,6 +14,8 @@ from pacpredict.audit.subject import Subject
 from pacpredict.core.attacks import question, success_after
 from pacpredict.core.near import near_reconstruction_prior
 from pacpredict.core.priors import Records, full_set_prior, group_priors, model_prior, reconstruction_prior
+from pacpredict.tables.schema import Rows, Schema
+from pacpredict.training.pool import Pool
 from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
 
 GROUP_SIZES = tuple(range(1, 11))
@@ -142,3 +144,12 @@ def _attack(
     asked = question(name, unit=subject.unit, n_models=subject.n_models, group_size=size)
     ceiling = success_after(futures.total_nats, prior)
     return Attack(f"{name}-{size}" if size else name, asked, prior, success, ceiling)
+
+
+def points_of(pool: Pool) -> FloatArray | None:
+    """Return the records of a table as points: columns scaled to the same spread, what is missing in their middle."""
+    if not isinstance(pool.schema, Schema) or not isinstance(pool.rows, Rows):
+        return None
+    numbers = pool.schema.features(pool.rows)
+    middle, spread = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
+    return np.nan_to_num((numbers - middle) / np.where(spread > 0, spread, 1.0))

@@ -13,7 +13,7 @@ import numpy as np
 
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.adversaries import N_STEPS, TOTAL, Adversary, Bout, Duel, choose_targets, duel
-from pacpredict.audit.appendix import Attack, Futures, attack_all
+from pacpredict.audit.appendix import Attack, Futures, attack_all, points_of
 from pacpredict.audit.claims import DELTA, STEP, Finding, examine
 from pacpredict.audit.claims import TOTAL as LIVES_TOTAL
 from pacpredict.audit.games import Reading, Rules
@@ -25,16 +25,8 @@ from pacpredict.audit.membership import (
     questions,
     score,
 )
-from pacpredict.audit.presence import (
-    ANSWERERS,
-    N_VARIANTS,
-    Presence,
-    Worlds,
-    measure,
-    memorised,
-    retrain_without,
-    worlds_on_hand,
-)
+from pacpredict.audit.presence import Presence
+from pacpredict.audit.presences import presences
 from pacpredict.audit.search import search
 from pacpredict.audit.subject import Subject, check_memory, check_pool
 from pacpredict.core.belief import Belief
@@ -47,18 +39,14 @@ from pacpredict.mechanism.ledger import MemoryLedger
 from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
 from pacpredict.rows.kind import AnyRows
-from pacpredict.tables.schema import Rows, Schema
 from pacpredict.training.fit import Progress, no_progress
 from pacpredict.training.pool import Pool
-from pacpredict.types import FloatArray, IntArray, Votes
+from pacpredict.types import IntArray, Votes
 
 # Steps in which futures with a larger total spend it: the attacks of appendix C are made at their end, too.
 _LARGER_STEPS = 2000
-# Records whose presence in the pool is asked about: those that are remembered best, and others at random.
-_N_REMEMBERED, _N_OTHERS = 200, 1000
 # Of an audit, as its progress counts them: two of futures and of other attacks, of targets, of claims and of presence.
 _N_PARTS = 8
-_LARGE_STEP = 2.0**-8  # the paper's largest budget for one answer
 
 
 class Plan(NamedTuple):
@@ -114,7 +102,7 @@ def audit(
     step()
     larger_future, larger = _attack_larger(subject, plan)
     step()
-    points = _points(pool)
+    points = points_of(pool)
     attacks = attack_all(subject, own, points=points)
     step()
     larger_attacks = attack_all(subject, larger_future, points=points)
@@ -122,7 +110,7 @@ def audit(
     duels = list(_duels(artifact, pool, subject, plan, step))
     claims = examine_mechanism(subject, plan.seed)
     step()
-    presences = dict(_presences(artifact, pool, subject, plan))
+    found_presences = dict(presences(artifact, pool, subject, plan.n_retrained, plan.seed, plan.n_jobs))
     step()
     return Audit(
         datetime.now(UTC),
@@ -135,7 +123,7 @@ def audit(
         larger_attacks,
         duels,
         claims,
-        presences,
+        found_presences,
     )
 
 
@@ -281,52 +269,3 @@ def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
     return examine(
         begin, claimed, votes, subject.membership, finite=subject.mechanism == "channel", seed=seed
     )
-
-
-def _presences(
-    artifact: Artifact, pool: Pool, subject: Subject, plan: Plan
-) -> Iterator[tuple[str, list[Presence]]]:
-    order = np.argsort(-memorised(subject), kind="stable")
-    remembered = order[:_N_REMEMBERED]
-    others = np.random.default_rng(plan.seed).permutation(order[_N_REMEMBERED:])[:_N_OTHERS]
-    steps = sorted({subject.budget.step, _LARGE_STEP})
-    on_hand = f"the {len(remembered):,} remembered best, by the votes on hand"
-    yield on_hand, _measure(worlds_on_hand(subject, remembered), steps)
-    if others.size:
-        yield (
-            f"{len(others):,} others, by the votes on hand",
-            _measure(worlds_on_hand(subject, others), steps),
-        )
-    if plan.n_retrained:
-        records = order[: plan.n_retrained]
-        votes = retrain_without(
-            artifact.trainer(),
-            pool,
-            artifact.space.subsets,
-            artifact.recipe.seed,
-            np.unique(subject.units[records]),
-            n_jobs=plan.n_jobs,
-        )
-        seen = worlds_on_hand(subject, records)
-        yield f"the {len(records):,} remembered best, by the votes on hand", _measure(seen, steps)
-        without = seen._replace(outside=votes(records))
-        yield f"the {len(records):,} remembered best, by training without them", _measure(without, steps)
-
-
-def _measure(worlds: Worlds, steps: Sequence[float]) -> list[Presence]:
-    return [
-        measure(worlds, answerer, step, n_questions)
-        for step in steps
-        for n_questions in (1, N_VARIANTS)
-        for answerer in ANSWERERS
-        if answerer != "one model" or (step == steps[0] and n_questions == 1)  # it has no noise to draw anew
-    ]
-
-
-def _points(pool: Pool) -> FloatArray | None:
-    """Return the records of a table as points: columns scaled to the same spread, what is missing in their middle."""
-    if not isinstance(pool.schema, Schema) or not isinstance(pool.rows, Rows):
-        return None
-    numbers = pool.schema.features(pool.rows)
-    middle, spread = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
-    return np.nan_to_num((numbers - middle) / np.where(spread > 0, spread, 1.0))

@@ -171,7 +171,7 @@ def _name(one: "Duel") -> str:
 
 def _run_live(arguments: Namespace) -> None:
     from pacpredict.audit.live import expose  # noqa: PLC0415
-    from pacpredict.audit.page import render_exposure  # noqa: PLC0415
+    from pacpredict.audit.live_page import render_exposure  # noqa: PLC0415
     from pacpredict.audit.words import plain  # noqa: PLC0415
     from pacpredict.deployment import Deployment  # noqa: PLC0415
 

@@ -77,9 +77,9 @@ def test_noise_hides_the_pool_and_votes_do_not():
 def test_training_again_without_a_record_is_training_without_it():
     """Where its record is left out, a model that lacked it anyway is the same, and the record is in no other."""
     pool, how = mixed_pool(60), recipe(n_models=8)
-    fitted = quick_fit(pool, small_learner(), how)
+    fitted = quick_fit(pool, small_learner("decision-tree"), how)
     subsets = fitted.ensemble.space.subsets
-    unit = 7
+    unit = 3
     votes = retrain_without(fitted.learner, pool, subsets, how.seed, np.array([unit]), n_jobs=1)
     records = np.arange(len(pool))
     again, before = votes(records), fitted.ensemble.votes(pool.rows)

@@ -110,6 +110,7 @@ def choose_targets(subject: Subject, n_each: int, seed: int) -> dict[str, IntArr
     told = own_told(subject)
     share = subject.membership.mean(axis=0)
     usable = np.flatnonzero((share > 0) & (share < 1))
+    n_each = min(n_each, usable.size // 2)
     remembered = usable[np.argsort(-told[usable], kind="stable")[:n_each]]
     rest = np.setdiff1d(usable, remembered)
     ordinary = np.random.default_rng(seed).permutation(rest)[:n_each]

@@ -26,7 +26,7 @@ import numpy as np
 
 from pacpredict.audit.adversaries import told_about
 from pacpredict.audit.estimates import LEVEL, clopper_pearson, mean_of, success_ceiling
-from pacpredict.exceptions import BudgetExhausted, InvalidVotes
+from pacpredict.exceptions import BudgetExhausted
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import Entry, MemoryLedger, State
 from pacpredict.mechanism.secret import Secret
@@ -113,20 +113,25 @@ def examine(
     seed: int,
     n_lives: int = N_LIVES,
 ) -> list[Finding]:
-    """Play lives and say of each claim whether it holds."""
-    scene = _set_scene(votes, membership, claimed, finite)
+    """Play lives and say of each claim whether it holds; nothing, if there is no question with two voted labels."""
+    two = _two_sided(votes)
+    if not two.any():
+        return []
+    scene = _set_scene(votes[two], membership, claimed, finite)
     seen, rng = Seen(), np.random.default_rng(seed)
     for life in range(n_lives):
         _live(begin, scene, life % 2 == 0, rng, seen)
     return _judge(scene, seen)
 
 
-def _set_scene(votes: Votes, membership: BoolArray, claimed: Budget, finite: bool) -> Scene:
+def _two_sided(votes: Votes) -> BoolArray:
+    """Tell which queries have exactly two voted labels."""
     low, high = votes.min(axis=1), votes.max(axis=1)
-    two = (low < high) & ((votes == low[:, None]) | (votes == high[:, None])).all(axis=1)
-    if not two.any():
-        raise InvalidVotes("there is no query on which models vote for two labels: nothing can be checked")
-    votes = votes[two]
+    is_either = (votes == low[:, None]) | (votes == high[:, None])
+    return np.asarray((low < high) & is_either.all(axis=1))
+
+
+def _set_scene(votes: Votes, membership: BoolArray, claimed: Budget, finite: bool) -> Scene:
     told = told_about(votes, membership.astype(np.float64))
     target = int(np.unravel_index(np.argmax(told), told.shape)[1])
     # Half of the candidates tell most about the target, the others are the most one-sided: noise for these is least.

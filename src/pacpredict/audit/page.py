@@ -237,6 +237,9 @@ def _claims(audit: Audit) -> Markup:
         [claim.claim, "holds" if claim.holds else tag("strong", "BROKEN"), claim.seen]
         for claim in audit.claims
     ]
+    if not rows:
+        nothing = "Not checked: there is no question on which models give exactly two labels."
+        return section("Does the mechanism do what is claimed?", tag("p", nothing))
     return section(
         "Does the mechanism do what is claimed?",
         tag(

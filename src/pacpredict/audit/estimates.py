@@ -93,8 +93,8 @@ def roc(
 ) -> list[TruePositives]:
     """Measure what the test "yes beyond a threshold" finds, by scores (n_trials, n_cases) of each trial's cases.
 
-    The threshold is the lowest at which no more than the stated share of all non-members is accused. Without members, or
-    without others, there is nothing to find.
+    The threshold is the lowest at which no more than the stated share of all non-members is accused. Without members,
+    or without others, there is nothing to find.
     """
     if members.all() or not members.any():
         return []

@@ -74,6 +74,11 @@ def verdict(audit: Audit) -> list[str]:
         f"After {last.queries:,} questions on which models differ, the optimal attacker tells membership in "
         f"{show(last.success.value)} of cases ({show(last.success.low)} to {show(last.success.high)}); the ceiling is "
         f"{show(last.ceiling)}."
+        + (
+            " The interval reaches beyond it: more trials would say more."
+            if last.success.high > last.ceiling
+            else ""
+        )
     )
     at_worst = (
         f"With a total of {strongest.total_nats:.3g} nats, the strongest adversary who is after one "

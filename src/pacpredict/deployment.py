@@ -1,6 +1,6 @@
 """The composition root: an artifact, its ledger and what witnesses it, opened and closed as one."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -266,6 +266,10 @@ class Deployment(Closing):
                 "that was written down, or it is the chain of another deployment"
             )
         return found
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all releases as the ledger keeps them, votes and noisy numbers included: for the owner."""
+        return self._ledger.entries()
 
     def export(self, path: Path) -> int:
         """Write what was answered to a CSV or Parquet file; returns the number of releases."""

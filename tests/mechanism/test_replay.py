@@ -23,7 +23,7 @@ from pacpredict.exceptions import (
 )
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import Entry, MemoryLedger
-from pacpredict.mechanism.replay import replay
+from pacpredict.mechanism.replay import replay, retrace
 
 
 @settings(deadline=None, max_examples=40)
@@ -67,3 +67,15 @@ def test_replay_refuses_releases_of_another_size(change):
     spoilt = Entry(1, first.charged_steps, first.label, first.question, change(first.noisy))
     with pytest.raises(PacPredictError):
         replay([spoilt], CLASSES, PLENTY.step, Belief.uniform(M))
+
+
+def test_a_history_is_retraced_state_by_state():
+    """Each state on the way is what replaying the history up to there gives, bit for bit."""
+    ledger = MemoryLedger()
+    session, _ = make(3, ledger=ledger)
+    session.answer_all(random_votes(4, 12))
+    entries, prior = list(ledger.entries()), Belief.uniform(M)
+    states = list(retrace(entries, CLASSES, PLENTY.step, prior, stops={1, 5, 12}))
+    assert [state.sequence for state in states] == [1, 5, 12]
+    for state in states:
+        assert same_state(state, replay(entries[: state.sequence], CLASSES, PLENTY.step, prior))

@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pacpredict.pages.svg import Point, histogram, over_time, reach, share, stacked, ticks
+from pacpredict.pages.svg import (
+    Point,
+    Scale,
+    Series,
+    histogram,
+    over_time,
+    plot,
+    reach,
+    share,
+    stacked,
+    ticks,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -159,3 +170,26 @@ def test_stacked_bars_are_as_high_as_their_sums(pairs):
     for lower in drawn["a"]:
         for upper in (each for each in drawn["b"] if each["x"] == lower["x"]):
             assert upper["y"] + upper["height"] == pytest.approx(lower["y"], abs=0.02)
+
+
+@settings(deadline=None)
+@given(
+    values=st.lists(st.tuples(st.floats(1e-9, 10), st.floats(1e-9, 10)), min_size=1, max_size=20),
+    is_log=st.booleans(),
+)
+def test_curves_stay_within_their_axes(values, is_log):
+    """Curve and band are drawn inside of the frame, whatever the numbers, and larger ones farther right and higher."""
+    points = [Point(x, y) for x, y in sorted(values)]
+    scale = Scale(1e-5, 1.0, [(1e-5, "a"), (1.0, "b")], log=is_log)
+    band = [(point.y / 2, point.y * 2) for point in points]
+    root = read(plot([Series("second", points, band), Series("limit", points)], scale, scale, "a plot"))
+    width, height = size_of(root)
+    paths = {path.get("class"): path.get("d") for path in root.iter(f"{SVG}path")}
+    assert set(paths) == {"curve second", "band second", "curve limit"}
+    for drawn in paths.values():
+        numbers = [tuple(map(float, pair.split())) for pair in re.findall(r"[\d.]+ [\d.]+", drawn)]
+        assert all(0 <= x <= width and 0 <= y <= height for x, y in numbers)
+    curve = [tuple(map(float, pair.split())) for pair in re.findall(r"[\d.]+ [\d.]+", paths["curve limit"])]
+    assert all(before[0] <= after[0] for before, after in pairwise(curve))
+    for (one, a), (other, b) in pairwise(zip(points, curve, strict=True)):
+        assert (one.y <= other.y) <= (a[1] >= b[1])

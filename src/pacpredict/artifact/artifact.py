@@ -69,10 +69,15 @@ class Artifact:
     manifest: Mapping[str, Any] = field(repr=False)
     identity: str  # SHA-256 of the manifest, and through it of everything that does not change
     trust: bool = False
+    blind: bool = False
 
     @classmethod
-    def open(cls, path: str | Path, *, trust: bool = False) -> "Artifact":
-        """Check every file and return the artifact; nothing is loaded that could run code unless `trust` says so."""
+    def open(cls, path: str | Path, *, trust: bool = False, blind: bool = False) -> "Artifact":
+        """Check every file and return the artifact; nothing is loaded that could run code unless `trust` says so.
+
+        With `blind` the file of the secret is not read, and need not be there: for whoever only looks at models and
+        subsets.
+        """
         home = Path(path)
         _check_is_artifact(home)
         manifest = read_json(home / MANIFEST)
@@ -82,9 +87,10 @@ class Artifact:
                 f"this pacpredict reads {FORMAT!r} up to version {VERSION}"
             )
         required = {SECRET, SUBSETS} if manifest["version"] == ROWWISE_VERSION else {SECRET, SUBSETS, UNITS}
-        _check_files(home, manifest.get("files"), required)
-        _check_private(home / SECRET)
-        return cls(home, manifest, sha256_of(home / MANIFEST), trust)
+        _check_files(home, manifest.get("files"), required, {SECRET} if blind else set())
+        if not blind:
+            _check_private(home / SECRET)
+        return cls(home, manifest, sha256_of(home / MANIFEST), trust, blind)
 
     @cached_property
     def schema(self) -> AnySchema:
@@ -157,6 +163,8 @@ class Artifact:
 
     def secret(self) -> Secret:
         """Read the secret; it stays hidden in the object."""
+        if self.blind:
+            raise InvalidArtifact("this artifact was opened without its secret")
         try:
             stored = read_json(self.path / SECRET)
             return Secret(int(stored["model"]), self.recipe.n_models, bytes.fromhex(stored["salt"]))
@@ -276,12 +284,12 @@ def _check_is_artifact(home: Path) -> None:
     _check_is_plain(home / MANIFEST)
 
 
-def _check_files(home: Path, listed: Any, required: set[str]) -> None:
+def _check_files(home: Path, listed: Any, required: set[str], unread: set[str]) -> None:
     is_list = isinstance(listed, dict) and all(isinstance(about, dict) for about in listed.values())
     if not is_list or not required <= listed.keys():
         raise InvalidArtifact(f"{home / MANIFEST} does not list its files: it is damaged or was edited")
     found = set(files_below(home))
-    for name in sorted(set(listed) | found):
+    for name in sorted((set(listed) | found) - unread):
         path = home / name
         if name not in found:
             raise InvalidArtifact(f"{path} is missing: restore the artifact from a copy, or fit again")

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from pacpredict.cli import compile as compiling
 from pacpredict.cli import (
+    audit,
     completion,
     demo,
     distill,
@@ -25,6 +25,7 @@ from pacpredict.cli import (
     serve,
     show,
 )
+from pacpredict.cli import compile as compiling
 from pacpredict.cli.command import EXIT_REFUSED, Command
 from pacpredict.exceptions import PacPredictError
 
@@ -41,6 +42,7 @@ COMMANDS: tuple[Command, ...] = (
     keys.REVOKE,
     show.SHOW,
     report.REPORT,
+    audit.AUDIT,
     fit.VERIFY,
     ledger.VERIFY,
     ledger.EXPORT,

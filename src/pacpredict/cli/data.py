@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from pacpredict import defaults
 from pacpredict.cli.columns import print_warnings
 from pacpredict.cli.options import Arguments, add_missing
+from pacpredict.exceptions import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from pacpredict.artifact.artifact import Artifact
     from pacpredict.rows.kind import RowKind
     from pacpredict.tables.options import TableOptions
 
@@ -110,6 +112,20 @@ def read_pool(path: str | Path, options: "TableOptions", kinds: "Collection[RowK
     from pacpredict.training.pool import Pool  # noqa: PLC0415
 
     return Pool.of_records(read_records(path, options.missing, options.texts), options, kinds)
+
+
+def read_pool_of(artifact: "Artifact", data: Path | None) -> Any:
+    """Read the records that an artifact was fitted on, from where they were or are now."""
+    from pacpredict.tables.options import TableOptions  # noqa: PLC0415
+
+    source = artifact.manifest.get("source")
+    if source is None:
+        raise InvalidInput(
+            "this artifact was fitted in Python and does not know its data: do this in Python, too"
+        )
+    said = {name: value for name, value in source.items() if name not in {"path", "sha256"}}
+    path = source["path"] if data is None else data
+    return read_pool(path, TableOptions.from_json(said), artifact.learner.takes)
 
 
 def _column_type(text: str) -> tuple[str, str]:

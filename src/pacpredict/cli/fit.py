@@ -11,7 +11,13 @@ from pacpredict.cli.as_json import print_json
 from pacpredict.cli.budget import add_budget_arguments, planned_recipe
 from pacpredict.cli.columns import print_survey, print_warnings
 from pacpredict.cli.command import Command
-from pacpredict.cli.data import add_data_arguments, read_pool, read_with_warnings, table_options
+from pacpredict.cli.data import (
+    add_data_arguments,
+    read_pool,
+    read_pool_of,
+    read_with_warnings,
+    table_options,
+)
 from pacpredict.cli.heads import compute_features, show_records
 from pacpredict.cli.learner import add_learner_arguments, choose_learner, kinds_taken, learners_named
 from pacpredict.cli.numbers import count, real
@@ -177,15 +183,9 @@ def _add_verify_arguments(parser: ArgumentParser) -> None:
 def _run_verify(arguments: Namespace) -> None:
     from pacpredict.artifact.artifact import Artifact  # noqa: PLC0415
     from pacpredict.artifact.verify import verify_models  # noqa: PLC0415
-    from pacpredict.tables.options import TableOptions  # noqa: PLC0415
 
     artifact = Artifact.open(arguments.artifact, trust=arguments.trust)
-    source = artifact.manifest.get("source")
-    if source is None:
-        raise InvalidInput("this artifact was fitted in Python and does not know its data: verify it there")
-    path = source["path"] if arguments.data is None else arguments.data
-    said = {name: value for name, value in source.items() if name not in {"path", "sha256"}}
-    pool = read_pool(path, TableOptions.from_json(said), artifact.learner.takes)
+    pool = read_pool_of(artifact, arguments.data)
     with progress_bar("models") as progress:
         checked = verify_models(artifact, pool, arguments.models, n_jobs=arguments.jobs, progress=progress)
     if arguments.json:

@@ -23,20 +23,17 @@ from typing import Literal
 
 import numpy as np
 
-from pacpredict.core.belief import Belief
+from pacpredict.audit.games import Board, Choice, Game, Rules
+from pacpredict.audit.games import play as play_games
 from pacpredict.core.bounds import success_bound, success_for_epsilon
-from pacpredict.core.channel import uniform_of
-from pacpredict.core.compiled import compiled, compiled_allocating
 from pacpredict.core.decode import DECODERS_OF, Mechanism
-from pacpredict.core.exposure import Bits, Membership, add_up, fill_tables
-from pacpredict.core.release import Ground, Terms, answer_contested, lay_ground
 from pacpredict.core.roc import tpr_bound, tpr_for_epsilon
-from pacpredict.core.tally import Tally, query_of, tally_votes
 from pacpredict.training.subsets import balanced
-from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
+from pacpredict.types import BoolArray, Votes
 
 Adversary = Literal["memorised", "greedy", "anybody"]
-ADVERSARIES: tuple[Adversary, ...] = ("memorised", "greedy", "anybody")
+_CHOICES: dict[Adversary, Choice] = {"memorised": "first", "greedy": "target", "anybody": "anybody"}
+ADVERSARIES = tuple(_CHOICES)
 
 N_MODELS, N_RECORDS = 32, 60
 STEP, TOTAL = 2.0**-9, 0.25  # nats: 128 answers
@@ -54,16 +51,6 @@ class Pool:
     remembered: int  # the record that queries tell most about
     telling: int  # the query that tells it
     ordinary: int  # a record that others are like
-
-
-@dataclass(frozen=True, eq=False)
-class Game:
-    """What came of many runs."""
-
-    shifts: FloatArray  # (n_runs,) of the target's log-odds, at the end
-    members: BoolArray  # whether the target was trained on
-    largest: FloatArray  # the largest shift of anybody's log-odds, at any time
-    released: IntArray  # answers that came from the secret
 
 
 @dataclass(frozen=True)
@@ -111,119 +98,10 @@ def play(
     pool: Pool, adversary: Adversary, mechanism: Mechanism, limit: float | None, n_runs: int, seed: int = 1
 ) -> Game:
     """Play a game many times, each with a secret of its own."""
-    units = Membership.of(pool.membership, Belief.uniform(N_MODELS))
-    n_steps = math.floor(TOTAL / STEP)
-    terms = Terms(STEP, mechanism == "channel", math.inf if limit is None else limit, DELTA / n_steps, False)
-    tally = tally_votes(pool.votes, 2)
-    generator = np.random.Generator(np.random.SFC64(seed))
-    secrets = generator.integers(N_MODELS, size=n_runs)
-    shifts, largest, released = np.empty(n_runs), np.zeros(n_runs), np.zeros(n_runs, np.int64)
-    members = pool.membership.T.astype(np.float64)
-    target = target_of(pool, adversary)
-    which = (pool.telling, target, ADVERSARIES.index(adversary))
-    _play_all(
-        *(tally, pool.votes, members, which, terms, units.bits, secrets, n_steps, generator),
-        *(shifts, largest, released),
-    )
-    return Game(shifts, pool.membership[secrets, target], largest, released)
-
-
-@compiled_allocating
-def _play_all(
-    tally: Tally,
-    votes: Votes,
-    members: FloatArray,
-    which: tuple[int, int, int],
-    terms: Terms,
-    bits: Bits,
-    secrets: IntArray,
-    n_steps: int,
-    generator: np.random.Generator,
-    shifts: FloatArray,
-    largest: FloatArray,
-    released: IntArray,
-) -> None:
-    m, n_units = votes.shape[1], bits.prior_odds.size
-    tables, inside = np.empty((bits.members.shape[1], 256)), np.empty(n_units)
-    track = np.empty(2)
-    log_belief = np.empty(m)
-    ground = lay_ground(log_belief, track, bits, terms, 2)
-    normals, noisy, belief = np.empty(1), np.empty(1), np.empty(m)
-    for run in range(secrets.size):
-        log_belief[:] = -math.log(m)
-        track[0], track[1] = terms.epsilon, 0.0
-        _play(
-            *(tally, votes, members, which, terms, secrets[run], n_steps, generator, ground),
-            *(normals, noisy, belief, tables, inside, run, largest, released),
-        )
-        total = fill_tables(log_belief, tables)
-        add_up(bits.members, tables, inside)
-        odds = inside[which[1]] / (total - inside[which[1]])
-        shifts[run] = math.log(odds / bits.prior_odds[which[1]])
-
-
-@compiled
-def _play(
-    tally: Tally,
-    votes: Votes,
-    members: FloatArray,
-    which: tuple[int, int, int],
-    terms: Terms,
-    secret: int,
-    n_steps: int,
-    generator: np.random.Generator,
-    ground: Ground,
-    normals: FloatArray,
-    noisy: FloatArray,
-    belief: FloatArray,
-    tables: FloatArray,
-    inside: FloatArray,
-    run: int,
-    largest: FloatArray,
-    released: IntArray,
-) -> None:
-    """Ask until the total is spent, and write how far anybody's odds ever were."""
-    telling, target, adversary = which
-    query = telling
-    for step in range(n_steps):
-        if adversary > 0:
-            query = _most_telling(votes, members[target], ground.log_belief, belief)
-        normals[0] = generator.standard_normal()
-        uniform = uniform_of(generator.random(), generator.random())
-        how, _, _ = answer_contested(
-            query_of(tally, query), secret, terms, step, normals, uniform, ground, noisy
-        )
-        released[run] += how == 1
-        total = fill_tables(ground.log_belief, tables)
-        add_up(ground.bits.members, tables, inside)
-        farthest = 0.0
-        for u in range(inside.size):
-            shift = abs(math.log(inside[u] / (total - inside[u]) / ground.bits.prior_odds[u]))
-            if shift > farthest:
-                farthest = shift
-                target = u if adversary == 2 else target
-        largest[run] = max(largest[run], farthest)
-
-
-@compiled
-def _most_telling(votes: Votes, member: FloatArray, log_belief: FloatArray, belief: FloatArray) -> int:
-    """Find the query whose label depends most on membership, as likely as the belief makes both."""
-    within = 0.0
-    for i in range(belief.size):
-        belief[i] = math.exp(log_belief[i])
-        within += belief[i] * member[i]
-    best, most = 0, -1.0
-    for q in range(votes.shape[0]):
-        ones, both = 0.0, 0.0
-        for i in range(belief.size):
-            ones += belief[i] * votes[q, i]
-            both += belief[i] * votes[q, i] * member[i]
-        # What a label tells through the channel, at equal charge: the squared correlation of vote and membership.
-        covariance = both - ones * within
-        told = covariance * covariance / (ones * (1.0 - ones))
-        if told > most:
-            best, most = q, told
-    return best
+    votes = pool.votes[[pool.telling]] if adversary == "memorised" else pool.votes
+    board = Board(votes, pool.membership, np.arange(N_RECORDS))
+    rules = Rules(mechanism, STEP, math.floor(TOTAL / STEP), limit, DELTA)
+    return play_games(board, target_of(pool, adversary), _CHOICES[adversary], rules, n_runs, seed=seed)
 
 
 def rates(game: Game, threshold: float) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """From a ledger's entries back to the state, bit for bit."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 
 import numpy as np
 
@@ -28,22 +28,40 @@ def replay(
 
     `limit` is that of the session which wrote them, and `total_steps` what it might charge in all.
     """
-    history = History(
-        n_classes, step_budget, prior, limit, sys.maxsize if total_steps is None else total_steps
-    )
+    history = History(n_classes, step_budget, prior, limit, total_steps)
     for entry in entries:
         history.add(entry)
     return history.state()
 
 
+def retrace(
+    entries: Iterable[Entry],
+    n_classes: int,
+    step_budget: float,
+    prior: Belief,
+    *,
+    stops: Container[int],
+    limit: Limit = NO_LIMIT,
+    total_steps: int | None = None,
+) -> Iterator[State]:
+    """Yield the states on the way, likewise: after each release whose number is among the stops."""
+    history = History(n_classes, step_budget, prior, limit, total_steps)
+    for entry in entries:
+        history.add(entry)
+        if entry.sequence in stops:
+            yield history.state()
+
+
 class History:
     """A history as far as it was replayed."""
 
-    def __init__(self, n_classes: int, step: float, prior: Belief, limit: Limit, total_steps: int) -> None:
+    def __init__(
+        self, n_classes: int, step: float, prior: Belief, limit: Limit, total_steps: int | None
+    ) -> None:
         self._n_classes = n_classes
         self._step = step
         self._limit = limit
-        self._total_steps = total_steps
+        self._total_steps = sys.maxsize if total_steps is None else total_steps
         self._log_belief: FloatArray = prior.log_probabilities.copy()
         self._track = limit.begin()
         self._sequence = self._contested = self._spent = 0

@@ -58,5 +58,11 @@ def figure(picture: Markup, caption: Child) -> Markup:
     return tag("figure", picture, tag("figcaption", caption, class_="faint"), class_="figure")
 
 
+def legend(*keys: tuple[str, str]) -> Markup:
+    """Say in words what the curves of a picture are, each named by the class of its colour."""
+    named = [tag("span", tag("i", class_=style or None), words) for style, words in keys]
+    return tag("span", named, class_="keys")
+
+
 def commands(*lines: str) -> Markup:
     return tag("pre", tag("code", join("\n".join(lines))))

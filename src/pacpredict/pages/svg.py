@@ -122,6 +122,46 @@ def over_time(points: Sequence[Point], limit: float, says: str) -> Markup:
     )
 
 
+class Series(NamedTuple):
+    """A curve in the colour of a class, perhaps with a band around it."""
+
+    name: str  # a class of the style sheet: curve, second, third, limit
+    points: Sequence[Point]
+    band: Sequence[tuple[float, float]] = ()  # low and high, at each point
+
+
+class Scale(NamedTuple):
+    """What an axis shows, and the numbers beside it; logarithms are taken of all that is put on a logarithmic one."""
+
+    low: float
+    high: float
+    marks: Sequence[tuple[float, str]]
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        inside = min(max(value, self.low), self.high)
+        return math.log10(inside) if self.log else inside
+
+
+def plot(series: Sequence[Series], x: Scale, y: Scale, says: str) -> Markup:
+    """Draw curves over one another; what is outside of the axes is drawn at their edge."""
+    axes = _Axes(x.place(x.low), x.place(x.high), y.place(y.low), y.place(y.high))
+
+    def at(point: Point) -> str:
+        return f"{axes.x(x.place(point.x)):.2f} {axes.y(y.place(point.y)):.2f}"
+
+    drawn: list[Child] = []
+    for one in series:
+        if one.band:
+            lower = [Point(p.x, low) for p, (low, _) in zip(one.points, one.band, strict=True)]
+            upper = [Point(p.x, high) for p, (_, high) in zip(one.points, one.band, strict=True)]
+            outline = "L".join(at(point) for point in [*upper, *reversed(lower)])
+            drawn.append(tag("path", d=f"M{outline}Z", class_=f"band {one.name}"))
+        drawn.append(tag("path", d="M" + "L".join(map(at, one.points)), class_=f"curve {one.name}"))
+    marks = ([(scale.place(value), text) for value, text in scale.marks] for scale in (x, y))
+    return picture(_WIDTH, _HEIGHT, says, axes.draw(*marks), drawn)
+
+
 class _Axes:
     """Where values are in a picture, and the lines and numbers beside them."""
 

@@ -1,0 +1,138 @@
+"""What was measured, how sure that is, and whether it is above a ceiling.
+
+All intervals are two-sided at LEVEL. A measured rate passes a ceiling if the whole interval lies above it.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pacpredict.core.attacks import success_after, true_positives
+from pacpredict.core.bounds import success_for_epsilon
+from pacpredict.exceptions import InvalidInput
+from pacpredict.types import BoolArray, FloatArray
+
+# A report has some fifty comparisons. If all of its rates were exactly at their ceilings, one of forty reports would
+# call one of them too high.
+LEVEL = 0.999
+# False positive rates at which true positives are reported: where auditors look.
+RATES = (0.01, 0.001, 0.0001)
+
+
+class Estimate(NamedTuple):
+    """A rate with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def passes(self, ceiling: float) -> bool:
+        """Tell whether the true rate is surely above a ceiling."""
+        return self.low > ceiling
+
+
+class TruePositives(NamedTuple):
+    """Members found at a rate of false alarms, and how many can be found at most."""
+
+    fpr: float  # at which the threshold was put
+    accused: Estimate  # what the rate of false alarms really is, as far as is known
+    tpr: Estimate
+    ceiling: float
+    surely: float  # the ceiling at the highest rate that it can be
+
+    def passes(self) -> bool:
+        """Tell whether more were found than can be, whatever the rate of false alarms really is."""
+        return self.tpr.passes(self.surely)
+
+
+def clopper_pearson(hits: float, n: float) -> Estimate:
+    """Return the rate of hits in n independent cases, with the exact interval; counts may be effective ones."""
+    from scipy.special import betaincinv  # noqa: PLC0415  # takes time to import
+
+    if not 0 <= hits <= n or n <= 0:
+        raise InvalidInput(f"there cannot be {hits!r} hits in {n!r} cases")
+    tail = (1 - LEVEL) / 2
+    low = 0.0 if hits == 0 else float(betaincinv(hits, n - hits + 1, tail))
+    high = 1.0 if hits == n else float(betaincinv(hits + 1, n - hits, 1 - tail))
+    return Estimate(hits / n, low, high)
+
+
+def mean_of(values: npt.ArrayLike) -> Estimate:
+    """Return the mean of independent values, with Student's interval."""
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    given = np.asarray(values, np.float64)
+    n, mean = given.size, float(given.mean())
+    if n < 2:
+        return Estimate(mean, -math.inf, math.inf)
+    margin = float(stdtrit(n - 1, 1 - (1 - LEVEL) / 2)) * float(given.std(ddof=1)) / math.sqrt(n)
+    return Estimate(mean, mean - margin, mean + margin)
+
+
+def rate_over_trials(hits: npt.ArrayLike, cases: npt.ArrayLike) -> Estimate:
+    """Return the rate of hits where those of one trial belong together: the interval of Korn and Graubard (1998).
+
+    It is Clopper and Pearson's with as many cases as independent ones would have been needed for the spread between
+    trials. There are never more of these than cases, so that the interval is never narrower than theirs.
+    """
+    k, n = np.asarray(hits, np.float64), np.asarray(cases, np.float64)
+    total, rate = float(n.sum()), float(k.sum() / n.sum())
+    spread = float(((k - rate * n) ** 2).sum()) / total**2  # the variance of a ratio
+    trials = n.size
+    if 0 < rate < 1 and spread > 0 and trials > 1:
+        effective = min(total, rate * (1 - rate) / (spread * trials / (trials - 1)))
+    else:
+        effective = float(min(trials, total))
+    return clopper_pearson(rate * effective, effective)
+
+
+def roc(
+    scores: FloatArray, members: BoolArray, budget_nats: float, exposure: float | None, delta: float
+) -> list[TruePositives]:
+    """Measure what the test "yes beyond a threshold" finds, by scores (n_trials, n_cases) of each trial's cases.
+
+    The threshold is the lowest at which no more than the stated share of all non-members is accused. Without members,
+    or without others, there is nothing to find.
+    """
+    if members.all() or not members.any():
+        return []
+    outside = np.sort(scores[~members])[::-1]
+    found = []
+    for fpr in RATES:
+        threshold = outside[min(math.floor(fpr * outside.size), outside.size - 1)]
+        hits = ((scores > threshold) & members).sum(axis=1)
+        alarms = ((scores > threshold) & ~members).sum(axis=1)
+        accused = rate_over_trials(alarms, (~members).sum(axis=1))
+        ceiling, surely = (
+            true_positives(budget_nats, 0.5, exposure, delta, rate) for rate in (fpr, max(fpr, accused.high))
+        )
+        tpr = rate_over_trials(hits, members.sum(axis=1))
+        found.append(TruePositives(fpr, accused, tpr, ceiling, surely))
+    return found
+
+
+def curve(
+    scores: FloatArray, members: BoolArray, least: float = 1e-5, n_points: int = 60
+) -> list[tuple[float, float]]:
+    """Return points (false, true positive rate) of the same test, evenly spread over a logarithmic axis."""
+    outside, inside = np.sort(scores[~members])[::-1], np.sort(scores[members])
+    first = max(least, 1 / outside.size)
+    points = []
+    for fpr in np.geomspace(first, 1.0, n_points):
+        threshold = outside[min(math.floor(fpr * outside.size), outside.size - 1)]
+        accused = np.searchsorted(-outside, -threshold, side="left") / outside.size
+        found = 1 - np.searchsorted(inside, threshold, side="right") / inside.size
+        points.append((float(accused), float(found)))
+    return points
+
+
+def success_ceiling(budget_nats: float, prior: float, exposure: float | None, delta: float) -> float:
+    """Return how often membership can be told at most: by what nats allow, and by the limit on odds."""
+    by_nats = success_after(budget_nats, prior)
+    if exposure is None:
+        return by_nats
+    # Under (epsilon, delta)-DP whichever is larger (docs/theory.md, 6).
+    by_odds = max(success_for_epsilon(exposure, delta), prior + (1 - prior) * delta)
+    return min(by_nats, by_odds)

@@ -1,0 +1,204 @@
+"""Outside of the theorem: is a record in the pool at all? What answers about a record itself tell of that.
+
+Models whose subset lacks a record are what models of a pool without it would be. So the votes on hand show both worlds:
+with the record all models vote, and without it those that lack it. Retraining without the record shows the second world
+for real. Compared is how often an answer is the record's own label in either, by each decoder and for one unprotected
+model.
+
+The attacker who tells the worlds apart knows, of each record, how probable its own label is in either: the strongest
+there can be. What is computed is exact, given the votes; no answer is drawn.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from pacpredict.audit.estimates import RATES
+from pacpredict.audit.subject import Subject
+from pacpredict.core.belief import Belief
+from pacpredict.core.calibrate import calibrate_votes
+from pacpredict.exceptions import InvalidInput
+from pacpredict.learners.learner import Learner
+from pacpredict.training.pool import Pool
+from pacpredict.training.subsets import Subsets
+from pacpredict.training.train import train
+from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
+
+# One unprotected model, which was trained on the record or was not; then the decoders.
+Answerer = Literal["one model", "argmax", "sample", "map"]
+ANSWERERS: tuple[Answerer, ...] = ("one model", "argmax", "sample", "map")
+# Imperceptible variants of a record that are asked about, each answered anew.
+N_VARIANTS = 1000
+# Draws by which probabilities are estimated where more than two classes are voted for.
+_N_DRAWS = 4000
+
+
+class Presence(NamedTuple):
+    """What answers about some records tell of their being in the pool."""
+
+    answerer: Answerer
+    step_budget: float
+    records: int
+    questions: int  # about each record
+    own_label_in: float  # how often an answer is the record's own label, with it in the pool
+    own_label_out: float  # and without
+    advantage: float  # of the best test: true less false positives
+    tpr: list[float]  # at the false positive rates of estimates.RATES
+
+
+class Worlds(NamedTuple):
+    """Votes on some records in both worlds, who was trained on them, and their own labels."""
+
+    inside: Votes  # (n_records, n_models)
+    outside: Votes  # (n_records, n_models), or those of a half of them
+    trained_on: BoolArray  # (n_records, n_models), of the models inside
+    labels: IntArray
+
+
+def worlds_on_hand(subject: Subject, records: IntArray) -> Worlds:
+    """Take the models whose subset lacks a record for those of a pool without it."""
+    votes, trained_on = subject.votes[records], subject.membership.T[subject.units[records]]
+    lacking = np.unique((~trained_on).sum(axis=1))
+    if lacking.size != 1 or lacking[0] == 0:
+        raise InvalidInput("records must be in the same share of subsets each, and not in all")
+    outside = votes[~trained_on].reshape(len(records), int(lacking[0]))
+    return Worlds(votes, outside, trained_on, subject.labels[records])
+
+
+def memorised(subject: Subject) -> FloatArray:
+    """Return, of each record, how much more often models that were trained on it give its own label than others."""
+    own = subject.votes == subject.labels[:, None]
+    trained_on = subject.membership.T[subject.units]
+    n_in = trained_on.sum(axis=1)
+    inside = (own & trained_on).sum(axis=1) / np.maximum(n_in, 1)
+    outside = (own & ~trained_on).sum(axis=1) / np.maximum(subject.n_models - n_in, 1)
+    return np.asarray(inside - outside)
+
+
+def retrain_without(
+    learner: Learner,
+    pool: Pool,
+    subsets: Subsets,
+    seed: int,
+    units: IntArray,
+    *,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Callable[[IntArray], Votes]:
+    """Train all models again without some units, in the same subsets of all others; returns what votes on records."""
+    keep = np.ones(pool.units.count, np.bool_)
+    keep[units] = False
+    rest = pool.part(keep[pool.units.of_record])
+    without = Subsets.of(subsets.matrix()[:, keep])
+    models = {}
+    for i, fitted in train(learner, rest, without, seed, range(subsets.n_models), n_jobs=n_jobs):
+        models[i] = fitted
+        if progress is not None:
+            progress(len(models), subsets.n_models)
+    in_order = [models[i] for i in range(subsets.n_models)]
+    voter = learner.voter(
+        [one.model for one in in_order], [one.classes for one in in_order], len(pool.classes), pool.schema
+    )
+
+    def votes(records: IntArray) -> Votes:
+        return np.ascontiguousarray(
+            voter.votes(learner.prepare(pool.schema, pool.rows.take(records))), np.int16
+        )
+
+    return votes
+
+
+def measure(worlds: Worlds, answerer: Answerer, step_budget: float, n_questions: int = 1) -> Presence:
+    """Say how well the best test tells, by answers about a record, whether it is in the pool."""
+    if answerer == "one model":
+        own_vote = worlds.inside == worlds.labels[:, None]
+        inside = (own_vote & worlds.trained_on).sum(axis=1) / worlds.trained_on.sum(axis=1)
+        outside = np.asarray((worlds.outside == worlds.labels[:, None]).mean(axis=1))
+    else:
+        inside, outside = (
+            own_label_rates(votes, worlds.labels, answerer, step_budget)
+            for votes in (worlds.inside, worlds.outside)
+        )
+    advantage, tpr = tell_apart(inside, outside, n_questions)
+    return Presence(
+        *(
+            answerer,
+            step_budget,
+            len(worlds.labels),
+            n_questions,
+            float(inside.mean()),
+            float(outside.mean()),
+        ),
+        *(advantage, tpr),
+    )
+
+
+def own_label_rates(votes: Votes, labels: IntArray, decode: Answerer, step_budget: float) -> FloatArray:
+    """Return, of each record, how probably an answer at the beginning of a history is its own label."""
+    share = np.asarray((votes == labels[:, None]).mean(axis=1))
+    n_voted = np.array([np.unique(row).size for row in votes])
+    rates = np.where(n_voted > 1, share, share.round())  # all say the label, or none does
+    if decode == "sample":  # its labels are distributed as the votes are
+        return rates
+    for i in np.flatnonzero((n_voted > 1) & (share > 0)):
+        if n_voted[i] == 2:
+            rates[i] = _rate_of_two(float(share[i]), decode, step_budget)
+        else:
+            rates[i] = _rate_by_drawing(votes[i], int(labels[i]), decode, step_budget)
+    return rates
+
+
+def _rate_of_two(share: float, decode: Answerer, b: float) -> float:
+    """Return how probably a label with this share of the belief, of two, is decoded from a noisy release."""
+    d = math.sqrt(2 * b / (share * (1 - share)))  # distance of the two points in deviations of the noise
+    lean = 0.0 if decode == "argmax" else math.log(share / (1 - share)) / d
+    return share * _phi(lean + d / 2) + (1 - share) * _phi(lean - d / 2)
+
+
+def _phi(x: float) -> float:
+    return 0.5 * math.erfc(-x / math.sqrt(2))
+
+
+def _rate_by_drawing(votes: Votes, label: int, decode: Answerer, b: float) -> float:
+    """Estimate the same among more labels."""
+    belief, n_classes = Belief.uniform(votes.size), int(votes.max()) + 1
+    noise = calibrate_votes(votes, n_classes, belief, b)
+    rng = np.random.default_rng(0)
+    secrets = rng.integers(votes.size, size=_N_DRAWS)
+    noisy = noise.coordinates[secrets] + np.sqrt(noise.variances) * rng.standard_normal(
+        (_N_DRAWS, noise.variances.size)
+    )
+    classes, first, counts = np.unique(votes, return_index=True, return_counts=True)
+    if decode == "argmax":
+        vectors = noise.centre + noisy @ noise.axes
+        return float((vectors.argmax(axis=1) == label).mean())
+    points = noise.coordinates[first]
+    gains = ((noisy[:, None] - 0.5 * points) * points / noise.variances).sum(axis=2) + np.log(counts)
+    return float((classes[gains.argmax(axis=1)] == label).mean())
+
+
+def tell_apart(inside: FloatArray, outside: FloatArray, n_questions: int) -> tuple[float, list[float]]:
+    """Return the advantage of the best test and its true positives at low false ones, over all records alike.
+
+    Seen is how many of the answers are the record's own label: a binomial number in either world. The best test says
+    "in" where the likelihood ratio is largest; where several outcomes tie at the threshold it says so at random.
+    """
+    from scipy.stats import binom  # noqa: PLC0415  # takes time to import
+
+    counts = np.arange(n_questions + 1)
+    of_in = binom.pmf(counts, n_questions, np.clip(inside, 0, 1)[:, None]).ravel() / inside.size
+    of_out = binom.pmf(counts, n_questions, np.clip(outside, 0, 1)[:, None]).ravel() / outside.size
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(of_in > 0, of_in / of_out, 0.0)
+    order = np.argsort(-ratio, kind="stable")
+    false = np.concatenate([[0.0], np.cumsum(of_out[order])])
+    true = np.concatenate([[0.0], np.cumsum(of_in[order])])
+    return float(np.max(true - false)), [float(np.interp(rate, *_upper(false, true))) for rate in RATES]
+
+
+def _upper(false: FloatArray, true: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Keep, of points with the same false positive rate, the highest."""
+    last = np.append(np.diff(false) > 0, True)
+    return false[last], true[last]

@@ -1,0 +1,271 @@
+"""An audit: every attack there is against simulated futures of one deployment, in one go.
+
+Nothing here reads the secret or the ledger. Games draw secrets of their own.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pacpredict.artifact.artifact import Artifact
+from pacpredict.audit.adversaries import N_STEPS, TOTAL, Adversary, Bout, Duel, choose_targets, duel
+from pacpredict.audit.appendix import Attack, Futures, attack_all, points_of
+from pacpredict.audit.claims import DELTA, STEP, Finding, examine
+from pacpredict.audit.claims import TOTAL as LIVES_TOTAL
+from pacpredict.audit.games import Reading, Rules
+from pacpredict.audit.membership import (
+    Inference,
+    Strategy,
+    imagine,
+    memory_needed,
+    questions,
+    score,
+)
+from pacpredict.audit.presence import Presence
+from pacpredict.audit.presences import presences
+from pacpredict.audit.search import search
+from pacpredict.audit.subject import Subject, check_memory, check_pool
+from pacpredict.core.belief import Belief
+from pacpredict.core.decode import Decoder
+from pacpredict.core.exposure import Membership
+from pacpredict.core.simulate import Simulation
+from pacpredict.exceptions import InvalidInput
+from pacpredict.mechanism.budget import Budget
+from pacpredict.mechanism.ledger import MemoryLedger
+from pacpredict.mechanism.secret import Secret
+from pacpredict.mechanism.session import Session
+from pacpredict.rows.kind import AnyRows
+from pacpredict.training.fit import Progress, no_progress
+from pacpredict.training.pool import Pool
+from pacpredict.types import IntArray, Votes
+
+# Steps in which futures with a larger total spend it: the attacks of appendix C are made at their end, too.
+_LARGER_STEPS = 2000
+# Of an audit, as its progress counts them: two of futures and of other attacks, of targets, of claims and of presence.
+_N_PARTS = 8
+
+
+class Plan(NamedTuple):
+    """How much is done."""
+
+    n_trials: int = 100  # futures of each kind
+    n_queries: int = 100_000  # contested ones, in each future
+    n_targets: int = 10  # of each kind, for adversaries who are after one
+    n_runs: int = 50  # against each of them
+    n_retrained: int = 0  # records without which all models are trained again
+    seed: int = 1
+    n_jobs: int | None = None
+
+
+@dataclass(frozen=True)
+class Audit:
+    made: datetime
+    version: str
+    about: dict[str, Any]
+    plan: Plan
+    inferences: list[Inference]
+    larger: Inference  # with a larger total
+    attacks: list[Attack]  # at the end of the deployment's own futures
+    larger_attacks: list[Attack]
+    duels: list[Duel]
+    claims: list[Finding]
+    presences: dict[str, list[Presence]]  # by what records, and how the world without them was found
+
+
+def audit(
+    artifact: Artifact,
+    pool: Pool,
+    plan: Plan,
+    *,
+    decode: Decoder | None = None,
+    public: AnyRows | None = None,
+    progress: Progress = no_progress,
+) -> Audit:
+    """Make every attack. What cannot be done is said before anything is."""
+    _check(plan)
+    check_memory(_needed(artifact, plan), f"{plan.n_trials:,} trials")
+    check_pool(artifact, pool)
+    subject = Subject.of(artifact, pool, decode=decode)
+    subject.contested()
+    votes_of_public = None if public is None else artifact.ensemble().votes(public)
+    done = iter(range(1, _N_PARTS + 1))
+
+    def step() -> None:
+        progress(next(done), _N_PARTS)
+
+    progress(0, _N_PARTS)
+    inferences, own = _attack_futures(subject, plan, votes_of_public)
+    step()
+    larger_future, larger = _attack_larger(subject, plan)
+    step()
+    points = points_of(pool)
+    attacks = attack_all(subject, own, points=points)
+    step()
+    larger_attacks = attack_all(subject, larger_future, points=points)
+    step()
+    duels = list(_duels(artifact, pool, subject, plan, step))
+    claims = examine_mechanism(subject, plan.seed)
+    step()
+    found_presences = dict(presences(artifact, pool, subject, plan.n_retrained, plan.seed, plan.n_jobs))
+    step()
+    return Audit(
+        datetime.now(UTC),
+        version("pacpredict"),
+        describe(artifact, subject),
+        plan,
+        inferences,
+        larger,
+        attacks,
+        larger_attacks,
+        duels,
+        claims,
+        found_presences,
+    )
+
+
+def describe(artifact: Artifact, subject: Subject) -> dict[str, Any]:
+    budget = subject.budget
+    return {
+        "name": artifact.path.name,
+        "identity": artifact.identity,
+        "learner": artifact.learner.name,
+        "models": subject.n_models,
+        "records": len(subject.votes),
+        "units": subject.n_units,
+        "unit": subject.unit,
+        "decoder": subject.decode,
+        "step_budget_nats": budget.step,
+        "total_nats": budget.total,
+        "odds_limit": budget.exposure,
+        "contested_share": subject.contested().size / len(subject.votes),
+        "prior": subject.priors["membership"],
+    }
+
+
+def _check(plan: Plan) -> None:
+    for name, least in (
+        ("n_trials", 2),
+        ("n_queries", 1),
+        ("n_targets", 1),
+        ("n_runs", 2),
+        ("n_retrained", 0),
+    ):
+        if getattr(plan, name) < least:
+            raise InvalidInput(f"{name} must be at least {least}, got {getattr(plan, name)}")
+
+
+def _needed(artifact: Artifact, plan: Plan) -> int:
+    """Return the bytes that an audit takes, about, before any model has voted."""
+    n_models, n_units = artifact.recipe.n_models, artifact.space.units.count
+    return memory_needed(n_models, n_units, plan.n_trials, 10) + artifact.n_records * n_models * 16
+
+
+def _attack_futures(subject: Subject, plan: Plan, public: Votes | None) -> tuple[list[Inference], Futures]:
+    strategies: list[Strategy] = ["random", "once", "contested"]
+    if public is not None:
+        strategies.append("public")
+    n_queries = min(plan.n_queries, subject.budget.total_steps)
+    found, first = [], None
+    for strategy in strategies:
+        asked = questions(subject, strategy, n_queries, public)
+        future = imagine(
+            subject,
+            asked,
+            n_trials=plan.n_trials,
+            seed=plan.seed,
+            exposure=subject.budget.exposure,
+            n_jobs=plan.n_jobs,
+        )
+        first = first or _end(subject, future)
+        found.append(score(subject, strategy, future, subject.budget.exposure))
+    return found, first or Futures(np.empty((0, 0)), np.empty(0, np.int64), 0.0)
+
+
+def _attack_larger(subject: Subject, plan: Plan) -> tuple[Futures, Inference]:
+    """Spend a larger total, without a limit on odds, so that there is something to see."""
+    total = max(TOTAL, subject.budget.total)
+    larger = replace(subject, budget=Budget(total / _LARGER_STEPS, total))
+    future = imagine(
+        larger,
+        questions(larger, "random", _LARGER_STEPS),
+        n_trials=10 * plan.n_trials,
+        seed=plan.seed,
+        n_jobs=plan.n_jobs,
+    )
+    return _end(larger, future), score(larger, "random", future, None)
+
+
+def _end(subject: Subject, future: Simulation) -> Futures:
+    spent = float(future.spent_nats(subject.budget.charging)[:, -1].max())
+    return Futures(np.exp(future.log_belief[:, -1]), future.secrets, spent)
+
+
+def _duels(
+    artifact: Artifact, pool: Pool, subject: Subject, plan: Plan, step: Callable[[], None]
+) -> Iterator[Duel]:
+    total = max(TOTAL, subject.budget.total)
+    free = Rules(subject.mechanism, total / N_STEPS, N_STEPS)
+    limited = free._replace(limit=subject.budget.exposure, delta=subject.budget.exposure_delta)
+    players: list[tuple[Adversary, Reading, Rules]] = [
+        *((name, "history", free) for name in ("random", "divided", "memorised", "targeted", "search")),
+    ]
+    if subject.decode == "argmax":
+        players.append(("targeted", "argmax", free))
+    if subject.decode == "map":  # whose label says something to who asks the same again
+        players.append(("memorised", "map", free))
+    if limited.limit is not None:
+        players.append(("targeted", "history", limited))
+    for kind, targets in choose_targets(subject, plan.n_targets, plan.seed).items():
+        found = _found(artifact, pool, subject, targets, plan.seed)
+        for name, sees, rules in players:
+            bout = Bout(name, sees, rules, plan.n_runs)
+            yield duel(subject, kind, targets, bout, seed=plan.seed, found=found if name == "search" else ())
+        step()
+
+
+def _found(artifact: Artifact, pool: Pool, subject: Subject, targets: IntArray, seed: int) -> Sequence[Votes]:
+    """Search, for each target, for inputs that tell more about it than any record does."""
+    ensemble, rng = artifact.ensemble(), np.random.default_rng(seed)
+    return [
+        search(
+            pool.rows,
+            np.flatnonzero(subject.units == target),
+            subject.membership[:, target],
+            ensemble.votes,
+            rng,
+        )
+        for target in targets
+    ]
+
+
+def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
+    """Play lives of the real session over these votes, at a budget at which what is wrong can be seen."""
+    claimed = Budget(
+        STEP,
+        LIVES_TOTAL,
+        charging=subject.budget.charging,
+        exposure=subject.budget.exposure,
+        exposure_delta=DELTA,
+    )
+    membership = Membership.of(subject.membership, Belief.uniform(subject.n_models))
+
+    def begin(secret: Secret, ledger: MemoryLedger, rng: np.random.Generator) -> Session:
+        return Session(
+            subject.n_classes,
+            claimed,
+            subject.n_models,
+            membership=membership,
+            secret=secret,
+            decode=subject.decode,
+            ledger=ledger,
+            generator=rng,
+        )
+
+    votes = subject.votes[subject.contested()]
+    return examine(
+        begin, claimed, votes, subject.membership, finite=subject.mechanism == "channel", seed=seed
+    )

@@ -1,0 +1,120 @@
+"""What an audit comes to, in words, and as plain values for programs."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import Any
+
+from pacpredict.audit.adversaries import Duel
+from pacpredict.audit.membership import Inference
+from pacpredict.audit.run import Audit
+
+ASSUMED = (
+    "The attacker knows all records, subsets, models and code, and the whole history. Hidden are secret and chance.",
+    "Secrets of the simulated futures are drawn evenly from all subsets, as the deployment's was.",
+    "A variant of a record that nobody perceives as another gets the same votes, and is answered anew.",
+    "Adversaries who are after one target choose from the questions that tell most about it at first.",
+    "They have a larger total than the deployment: at its own, chance would hide what they achieve.",
+)
+NOT_TESTED = (
+    "Side channels: times, memory, backups, and whoever can read the secret's file.",
+    "Other deployments over the same records.",
+    "Questions that no search of this audit found. The ceilings hold for these, too.",
+    "Whether a record is in the pool is measured, but nothing is promised of that.",
+)
+
+
+def broken(audit: Audit) -> Iterator[str]:
+    """Say what contradicts what is promised; nothing, if all is well."""
+    for found in (*audit.inferences, audit.larger):
+        yield from _broken_future(found)
+    for attack in (*audit.attacks, *audit.larger_attacks):
+        if attack.success.passes(attack.ceiling):
+            yield f"{attack.question!r} succeeded in {show(attack.success.value)}, at most {show(attack.ceiling)}"
+    for duel in audit.duels:
+        yield from _broken_duel(duel)
+    yield from (f"{claim.claim}: {claim.seen}" for claim in audit.claims if not claim.holds)
+
+
+def _broken_future(found: Inference) -> Iterator[str]:
+    for look in found.looks:
+        if look.success.passes(look.ceiling):
+            yield (
+                f"membership was told in {show(look.success.value)} of cases after {look.queries:,} questions "
+                f"({found.strategy}), and at most {show(look.ceiling)} is promised"
+            )
+    for point in found.true_positives:
+        if point.passes():
+            yield (
+                f"{show(point.tpr.value)} of members were found at {show(point.fpr)} false alarms ({found.strategy}), "
+                f"and at most {show(point.ceiling)} is promised"
+            )
+
+
+def _broken_duel(duel: Duel) -> Iterator[str]:
+    if duel.success.passes(duel.ceiling):
+        yield (
+            f"the adversary {duel.adversary} succeeded in {show(duel.success.value)} of games, and at most "
+            f"{show(duel.ceiling)} is promised"
+        )
+    if duel.limit is not None and duel.beyond.passes(duel.delta):
+        yield f"log-odds moved by {duel.largest_odds:.3g} in a game that claims a limit of {duel.limit:g}"
+
+
+def verdict(audit: Audit) -> list[str]:
+    """Say in a few sentences what was found."""
+    wrong = list(dict.fromkeys(broken(audit)))
+    if wrong:
+        return [f"This deployment does not keep what is promised of it: {len(wrong)} findings.", *wrong]
+    last = audit.inferences[0].looks[-1]
+    strongest = max(audit.duels, key=lambda one: one.success.value)
+    share = (strongest.success.value - 0.5) / max(strongest.ceiling - 0.5, 1e-9)
+    on_average = (
+        f"After {last.queries:,} questions on which models differ, the optimal attacker tells membership in "
+        f"{show(last.success.value)} of cases ({show(last.success.low)} to {show(last.success.high)}); the ceiling is "
+        f"{show(last.ceiling)}."
+        + (
+            " The interval reaches beyond it: more trials would say more."
+            if last.success.high > last.ceiling
+            else ""
+        )
+    )
+    at_worst = (
+        f"With a total of {strongest.total_nats:.3g} nats, the strongest adversary who is after one "
+        f"{audit.about['unit']} ({strongest.adversary}, those {strongest.targets}) succeeds in "
+        f"{show(strongest.success.value)}: {100 * share:.0f} % of the way from a coin to the ceiling of "
+        f"{show(strongest.ceiling)}."
+    )
+    return ["Nothing was found that contradicts what is promised.", on_average, at_worst]
+
+
+def show(rate: float) -> str:
+    return f"{100 * rate:.2f} %" if rate >= 0.01 or rate == 0 else f"{100 * rate:.2g} %"
+
+
+def to_json(audit: Audit) -> dict[str, Any]:
+    """Return all of it for programs, with the verdict."""
+    wrong = list(broken(audit))
+    return {
+        "holds": not wrong,
+        "verdict": verdict(audit),
+        **plain(audit),
+        "assumed": ASSUMED,
+        "not_tested": NOT_TESTED,
+    }
+
+
+def plain(value: Any) -> Any:
+    """Turn records into objects by name; JSON has no infinity."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if hasattr(value, "_asdict"):
+        return {name: plain(part) for name, part in value._asdict().items()}
+    if isinstance(value, dict):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

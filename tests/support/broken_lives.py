@@ -1,0 +1,87 @@
+"""Lives of deployments that do not do what is claimed of them, for the audit to catch."""
+
+from dataclasses import replace
+
+import numpy as np
+from voting import random_votes
+
+from pacpredict.audit.claims import DELTA, STEP, TOTAL
+from pacpredict.core.belief import Belief
+from pacpredict.core.exposure import Membership
+from pacpredict.mechanism.budget import Budget
+from pacpredict.mechanism.session import Session
+from pacpredict.training.subsets import balanced
+
+M, N_UNITS = 32, 40
+CLAIMED = Budget(STEP, TOTAL, exposure=1.0, exposure_delta=DELTA)
+
+
+def scene(seed=0):
+    """Votes and subsets: of each unit a record that is more or less remembered, and records that few dissent on."""
+    rng = np.random.default_rng(seed)
+    membership = balanced(M, N_UNITS, rng)
+    forgets = rng.random((N_UNITS, M)) < rng.uniform(0, 0.4, (N_UNITS, 1))
+    remembered = (membership.T ^ forgets).astype(np.int16)
+    others = random_votes(rng, 60, M, 2, dissent=0.05)
+    votes = np.concatenate([remembered, others])
+    return votes[votes.min(axis=1) < votes.max(axis=1)], membership
+
+
+class BeliefNotUpdated(Session):
+    """Forgets what it has released: the next noise is calibrated as if nothing had been."""
+
+    def _commit(self, entries, contested, log_belief, track):
+        super()._commit(entries, contested, self.prior.log_probabilities.copy(), track)
+
+
+class PriorOnly(Session):
+    """Keeps the belief, but calibrates noise to the prior."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        answer, prior = self._answering.answer, self.prior.log_probabilities
+
+        def from_prior(before, *asked):
+            answered = answer(replace(before, log_belief=prior.copy()), *asked)
+            joint = before.log_belief + answered.log_belief
+            joint -= joint.max()
+            return answered._replace(log_belief=joint - np.log(np.exp(joint).sum()))
+
+        self._answering.answer = from_prior
+
+
+class ChargeForgotten(Session):
+    """Charges every other release only."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        answer = self._answering.answer
+
+        def generous(before, *asked):
+            answered = answer(before, *asked)
+            return answered._replace(charged=[0] * len(answered.charged)) if before.sequence % 2 else answered
+
+        self._answering.answer = generous
+
+
+def begin_with(kind, budget, membership, decode):
+    """Return what begins such lives."""
+    watched = Membership.of(membership, Belief.uniform(M))
+
+    def begin(secret, ledger, rng):
+        options = {"secret": secret, "ledger": ledger, "generator": rng, "decode": decode}
+        return kind(2, budget, M, membership=watched, **options)
+
+    return begin
+
+
+NO_LIMIT = replace(CLAIMED, exposure=None)
+# By what is wrong: how a life begins, and what is claimed of it. Without a limit there is more to see of the noise.
+BROKEN = {
+    "half the variance": (Session, Budget(2 * STEP, 2 * TOTAL), NO_LIMIT),
+    "half the variance, with a limit": (Session, replace(CLAIMED, step=2 * STEP, total=2 * TOTAL), CLAIMED),
+    "belief not updated": (BeliefNotUpdated, NO_LIMIT, NO_LIMIT),
+    "calibrated to the prior only": (PriorOnly, NO_LIMIT, NO_LIMIT),
+    "limit off while claimed": (Session, NO_LIMIT, CLAIMED),
+    "charge forgotten": (ChargeForgotten, NO_LIMIT, NO_LIMIT),
+}

@@ -66,6 +66,7 @@ def _run_fit(arguments: Namespace) -> None:
     from pacpredict.cli.show import print_artifact  # noqa: PLC0415  # NumPy and scikit-learn take time to import
     from pacpredict.deployment import Deployment  # noqa: PLC0415
     from pacpredict.kernels import compile_once  # noqa: PLC0415
+    from pacpredict.training.train import check_training  # noqa: PLC0415
 
     options, names = table_options(arguments), learners_named(arguments)
     kinds = kinds_taken(arguments, names)
@@ -80,6 +81,7 @@ def _run_fit(arguments: Namespace) -> None:
     source = {"path": str(arguments.table.resolve()), **options.to_json()}
     with saying_how_to_go_on():
         learner = choose_learner(arguments, names, pool, recipe, backend)
+    check_training(learner, pool, arguments.jobs, backend)  # features can take hours
     with saying_how_to_go_on():
         compute_features(learner, pool)
     with saying_how_to_go_on(), progress_bar("models") as progress:

@@ -143,7 +143,9 @@ def _with_missing(columns: Columns, texts: Sequence[str]) -> Columns:
     """Take cells of a CSV file that are empty, or have one of these texts, as missing."""
     none = {"", *texts}
     return {
-        name: [None if cell in none else cell for cell in column] if isinstance(column, list) else column
+        name: [None if isinstance(cell, str) and cell in none else cell for cell in column]
+        if isinstance(column, list)
+        else column
         for name, column in columns.items()
     }
 

@@ -1,16 +1,16 @@
 """Networks with random parameters, to be timed: a user's loop over them, and the voter of all."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from pacpredict.learners.learner import Voter
 from pacpredict.learners.torch import augment, weights
 from pacpredict.learners.torch.bert import Bert, Berts, pad, vocabulary_tensor
 from pacpredict.learners.torch.settings import BertSettings, WideResNetSettings
 from pacpredict.learners.torch.voter import Networks
+from pacpredict.learners.torch.ways import Way
 from pacpredict.learners.torch.wide_resnet import WideResNet, WideResNets
 from pacpredict.learners.torch.wordpiece import SPECIAL, Encoder
 
@@ -39,22 +39,32 @@ class Alone:
             return self._network(*self._read(rows)).argmax(dim=1).numpy()
 
 
-def random_networks(name: str, n_rows: int) -> tuple[list[Alone], Voter, Any]:
-    """Return networks, all of them ready to vote, and rows to ask about."""
+class RandomNetworks(NamedTuple):
+    alone: list[Alone]
+    voter: Callable[
+        [Way | None], Networks
+    ]  # all of them, ready to vote; by default in the way that is measured
+    rows: Any  # to ask about
+
+
+def random_networks(name: str, n_rows: int) -> RandomNetworks:
     return _resnets(name, n_rows) if name.startswith("wide") else _berts(name, n_rows)
 
 
-def _resnets(name: str, n_rows: int) -> tuple[list[Alone], Voter, Any]:
+def _resnets(name: str, n_rows: int) -> RandomNetworks:
     n_models, params = SIZES[name]
     settings = WideResNetSettings.of(params)
     networks = [WideResNet(settings.depth, settings.width, N_CLASSES) for _ in range(n_models)]
     stored = [weights.to_bytes(network.state_dict()) for network in networks]
-    voter = Networks(WideResNets(settings), stored, [np.arange(N_CLASSES)] * n_models)
-    rows = np.random.default_rng(0).integers(256, size=(n_rows, 32, 32, 3), dtype=np.uint8)
-    return [Alone(network, lambda images: (augment.normalise(images),)) for network in networks], voter, rows
+    classes = [np.arange(N_CLASSES)] * n_models
+    return RandomNetworks(
+        [Alone(network, lambda images: (augment.normalise(images),)) for network in networks],
+        lambda way: Networks(WideResNets(settings), stored, classes, way=way),
+        np.random.default_rng(0).integers(256, size=(n_rows, 32, 32, 3), dtype=np.uint8),
+    )
 
 
-def _berts(name: str, n_rows: int) -> tuple[list[Alone], Voter, Any]:
+def _berts(name: str, n_rows: int) -> RandomNetworks:
     n_models, params = SIZES[name]
     settings = BertSettings.of(params)
     encode = Encoder(PIECES, settings.tokens)
@@ -65,8 +75,12 @@ def _berts(name: str, n_rows: int) -> tuple[list[Alone], Voter, Any]:
     networks = [Bert(settings, N_WORDS, N_CLASSES) for _ in range(n_models)]
     vocabulary = {"vocabulary": vocabulary_tensor(PIECES)}
     stored = [weights.to_bytes({**network.state_dict(), **vocabulary}) for network in networks]
-    voter = Networks(Berts(settings), stored, [np.arange(N_CLASSES)] * n_models)
-    return [Alone(network, read) for network in networks], voter, random_texts(n_rows, WORDS_PER_TEXT)
+    classes = [np.arange(N_CLASSES)] * n_models
+    return RandomNetworks(
+        [Alone(network, read) for network in networks],
+        lambda way: Networks(Berts(settings), stored, classes, way=way),
+        random_texts(n_rows, WORDS_PER_TEXT),
+    )
 
 
 def random_texts(n: int, words: int) -> Any:

@@ -5,8 +5,8 @@ one process for each core, one thread each. The loop is timed on a few halves an
 of a clock and, in brackets, those that cores were at work, which other programs on the machine change less; the ratio
 is of the latter. How often both sides give the same label to records that neither has seen stands beside it.
 
-Local against Ray: 16 models, on a cluster that is started on this machine and has as many CPUs; the models are compared
-to the byte.
+Local against Ray: 16 models, on a cluster that is started on this machine and has as many CPUs, in turns; the fastest
+of three rounds counts, and the models are compared to the byte.
 
     python benchmarks/training.py            a table
     python benchmarks/training.py --json     an object with `cases`

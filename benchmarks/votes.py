@@ -4,7 +4,8 @@
 ten classes. Networks have random parameters; as large as the paper's there are four of them, and 128 that are small.
 The loop over networks computes all rows in one batch. Both sides answer the same rows in one run and one thread.
 Timings are the best of several rounds that alternate between the two, and the votes are compared before anything is
-timed.
+timed. "Stacked" is how many times as fast up to eight networks are as one, by torch.func, than one by one: where that
+is less than 1, networks are asked one by one.
 
     python benchmarks/votes.py            a table
     python benchmarks/votes.py --json     an object with `cases`
@@ -101,11 +102,6 @@ def microseconds(job: Callable[[], object], rounds: int) -> float:
 
 def prepare(learner: str, n_models: int) -> tuple[list[Any], Voter, Any, Any]:
     """Return the models, all of them ready to vote, and rows as these and as those take them."""
-    if learner in NETWORKS:
-        from networks import random_networks  # noqa: PLC0415  # takes seconds
-
-        models, voter, x = random_networks(learner, max(NETWORK_ROWS))
-        return models, voter, x, x
     if learner == HEADS:
         models, voter, x = random_heads(n_models)
         return models, voter, x, x.astype(np.float64)
@@ -118,22 +114,56 @@ def prepare(learner: str, n_models: int) -> tuple[list[Any], Voter, Any, Any]:
 
 
 def measure(learner: str, n_models: int, rounds: int) -> list[dict[str, object]]:
+    if learner in NETWORKS:
+        return measure_networks(learner, rounds)
     models, packed, x, seen = prepare(learner, n_models)
     cases: list[dict[str, object]] = []
-    for n_rows in NETWORK_ROWS if learner in NETWORKS else ROWS:
+    for n_rows in ROWS:
         rows, ready = x[:n_rows], seen[:n_rows]
         loop = np.column_stack([model.predict(ready) for model in models])
-        if not np.array_equal(loop, packed.votes(rows)):
-            raise SystemExit(f"{learner}: the votes differ from the loop's")
+        check_votes(learner, loop, packed.votes(rows))
         slow, fast = [], []
         for _ in range(rounds):
             slow.append(microseconds(lambda ready=ready: [model.predict(ready) for model in models], 1))  # type: ignore[misc]
-            repeats = 1 if learner in NETWORKS else max(1, 200 // n_rows)
-            fast.append(microseconds(lambda rows=rows: packed.votes(rows), repeats))  # type: ignore[misc]
-        ratio = round(min(slow) / min(fast), 1)
-        times = {"loop_us": round(min(slow)), "ours_us": round(min(fast)), "ratio": ratio}
-        cases.append({"learner": learner, "models": len(models), "rows": n_rows, **times})
+            fast.append(microseconds(lambda rows=rows: packed.votes(rows), max(1, 200 // n_rows)))  # type: ignore[misc]
+        cases.append(case_of(learner, len(models), n_rows, min(slow), min(fast)))
     return cases
+
+
+def measure_networks(learner: str, rounds: int) -> list[dict[str, object]]:
+    """Time a loop, the voter, and both ways that the voter has to choose from."""
+    from networks import random_networks  # noqa: PLC0415  # takes seconds
+
+    from pacpredict.learners.torch.ways import Way  # noqa: PLC0415
+
+    models, voter, x = random_networks(learner, max(NETWORK_ROWS))
+    cases = []
+    for n_rows in NETWORK_ROWS:
+        rows, ours = x[:n_rows], voter(None)
+        check_votes(learner, np.column_stack([model.predict(rows) for model in models]), ours.votes(rows))
+        jobs: dict[str, Callable[[], object]] = {
+            "loop": lambda rows=rows: [model.predict(rows) for model in models],  # type: ignore[misc]
+            "ours": lambda rows=rows, ours=ours: ours.votes(rows),  # type: ignore[misc]
+        }
+        for is_stacked in (False, True):
+            way = voter(Way(n_rows, is_stacked))
+            way.votes(rows)  # reads the networks
+            jobs["stacked" if is_stacked else "one by one"] = lambda rows=rows, way=way: way.votes(rows)  # type: ignore[misc]
+        times = [{name: microseconds(job, 1) for name, job in jobs.items()} for _ in range(rounds)]
+        best = {name: min(each[name] for each in times) for name in jobs}
+        case = case_of(learner, len(models), n_rows, best["loop"], best["ours"])
+        cases.append({**case, "stacked_ratio": round(best["one by one"] / best["stacked"], 2)})
+    return cases
+
+
+def check_votes(learner: str, loop: npt.NDArray[Any], ours: npt.NDArray[Any]) -> None:
+    if not np.array_equal(loop, ours):
+        raise SystemExit(f"{learner}: the votes differ from the loop's")
+
+
+def case_of(learner: str, n_models: int, n_rows: int, loop: float, ours: float) -> dict[str, object]:
+    times = {"loop_us": round(loop), "ours_us": round(ours), "ratio": round(loop / ours, 1)}
+    return {"learner": learner, "models": n_models, "rows": n_rows, **times}
 
 
 def main() -> None:
@@ -151,10 +181,13 @@ def main() -> None:
     if options.json:
         print(json.dumps({"cases": cases}, indent=2))
         return
-    print(f"{'learner':<24} {'models':>6} {'rows':>5} {'loop':>13} {'pacpredict':>13} {'ratio':>8}")
+    print(
+        f"{'learner':<24} {'models':>6} {'rows':>5} {'loop':>13} {'pacpredict':>13} {'ratio':>8} {'stacked':>8}"
+    )
     for case in cases:
         times = f"{case['loop_us']:>10} µs {case['ours_us']:>10} µs {case['ratio']:>8}"
-        print(f"{case['learner']:<24} {case['models']:>6} {case['rows']:>5} {times}")
+        stacked = case.get("stacked_ratio", "")
+        print(f"{case['learner']:<24} {case['models']:>6} {case['rows']:>5} {times} {stacked:>8}".rstrip())
 
 
 if __name__ == "__main__":

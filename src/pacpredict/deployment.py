@@ -216,6 +216,7 @@ class Deployment(Closing):
             "identity": artifact.identity,
             "created": artifact.manifest["created"],
             "learner": artifact.learner.name,
+            "title": artifact.learner.title,
             "models": recipe.n_models,
             "construction": recipe.construction,
             "rate": recipe.inclusion,

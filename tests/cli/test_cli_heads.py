@@ -95,6 +95,7 @@ def test_an_artifact_carries_its_extractor(capsys, data, model, tmp_path):
     assert len(predicted(capsys, out, data / "folder" / "red")) > 0
     code, output, _ = run(capsys, "show", out, "--columns")
     assert (code, f"image of {SIDE} x {SIDE} pixels" in output) == (0, True)
+    assert "4 x heads on copy" in run(capsys, "show", out)[1]
 
 
 def test_texts(capsys, tmp_path):
@@ -155,7 +156,7 @@ def test_bad_texts_are_refused_before_training(capsys, tmp_path, spoil, said):
     ],
 )
 def test_bad_images_are_refused_before_training(capsys, tmp_path, model, spoil, said):
-    """A corrupt image and one of another size: the error names the row, and nothing is left behind."""
+    """A corrupt image and one of another size: the error names row and file, and nothing is left behind."""
     for i, image in enumerate(images(20)[0]):
         folder = tmp_path / "pets" / ("cat" if i % 2 else "dog")
         folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +165,7 @@ def test_bad_images_are_refused_before_training(capsys, tmp_path, model, spoil, 
     errors = refused(
         capsys, "fit", tmp_path / "pets", "--features", model, *QUICK, "--out", tmp_path / "a.pac"
     )
-    assert "row 19 (from 0)" in errors
+    assert "row 19 (from 0), file 'dog/18.png'" in errors
     assert said in errors
     assert not list(tmp_path.glob("a.pac*"))
 
@@ -181,6 +182,9 @@ def test_options_that_do_not_fit_together(capsys, data, tmp_path):
     )
     assert "the learner takes tables" in refused(
         capsys, "fit", data / "folder", "--learner", "logistic", *out
+    )
+    assert "look like images, but the learner takes texts" in refused(
+        capsys, "fit", data / "folder", "--features", "tfidf", *out
     )
     both = ("--learner", "heads", "--learner", "logistic", "--features", "tfidf")
     assert "do not learn from the same records" in refused(capsys, "fit", data / "folder", *both, *out)

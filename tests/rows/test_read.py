@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from pacpredict.exceptions import InvalidTable
+from pacpredict.exceptions import InvalidQuery, InvalidTable
 from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.read import read_records
 
@@ -36,6 +36,16 @@ def test_a_folder_of_images(folder):
     assert records.keys() == {"image", "file"}
     assert records["file"] == [f"{i}.png" for i in range(4)]
     assert np.array_equal(ImageSchema(4, 5).rows(records).pixels, PIXELS[:4])
+
+
+def test_a_damaged_file_is_named(folder):
+    """Among many images of a folder the one that cannot be read is named, in training data and in queries."""
+    whole = (folder / "dog" / "5.png").read_bytes()
+    (folder / "dog" / "5.png").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidTable, match=r"row 5 \(from 0\), file 'dog/5.png': .* damaged"):
+        ImageSchema.learn(read_records(folder))
+    with pytest.raises(InvalidQuery, match=r"row 1 \(from 0\), file '5.png': .* damaged"):
+        ImageSchema(4, 5).rows(read_records(folder / "dog"))
 
 
 def test_wrong_folders(folder, tmp_path):

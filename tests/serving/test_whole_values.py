@@ -166,15 +166,25 @@ def test_bad_texts_are_refused_and_not_charged(text_server, inputs, said):
     assert text_server.n_released == before
 
 
-def test_bad_features_are_refused_and_not_charged():
+BAD_FEATURES = {
+    "not a finite number": lambda text: letters(text) * np.nan,
+    "were trained on": lambda text: letters(text)[:-1],
+    "failed": lambda text: letters(text)[1000],
+}
+
+
+@pytest.mark.parametrize("said", BAD_FEATURES)
+def test_bad_features_are_refused_and_not_charged(said):
     """An extractor that fails on a client's input refuses that request, and no other that shares its batch."""
     pool = text_pool()
     fitted = fit(pool, small_heads(letters), recipe(n_models=4), n_jobs=1)
-    fitted.ensemble.learner = small_heads(lambda text: np.where(text == "bad", np.nan, letters(text)))
+    fitted.ensemble.learner = small_heads(
+        lambda text: BAD_FEATURES[said](text) if text == "bad" else letters(text)
+    )
     with LiveServer(curator_of(fitted)) as server:
         reply = server.infer(tensor([1], "BYTES", ["bad"], "text"))
         assert reply.status_code == 400
-        assert "not a finite number" in reply.json()["error"]
+        assert said in reply.json()["error"]
         assert server.n_released == 0
         labels(server.infer(tensor([1], "BYTES", ["good"], "text")))
         assert server.n_released == 1

@@ -247,6 +247,30 @@ def test_a_cluster_that_is_not_there(tmp_path, web_server, monkeypatch, capsys):
     assert not (tmp_path / "a.pac.partial").exists()
 
 
+def test_features_wait_for_the_cluster(tmp_path, monkeypatch, capsys):
+    """A cluster that is not there is said before features are computed, which may take hours."""
+    monkeypatch.chdir(tmp_path)
+    texts = "".join(f"{word} {i},{word}\n" for i in range(8) for word in ("good", "bad"))
+    (tmp_path / "texts.csv").write_text(f"text,label\n{texts}")
+    heads = [
+        "fit",
+        "texts.csv",
+        "--target",
+        "label",
+        "--learner",
+        "heads",
+        "--features",
+        "tfidf",
+        "--models",
+        "4",
+    ]
+    assert main([*heads, "--out", "a.pac", "--backend", "ray", "--address", "127.0.0.1:1"]) == 2
+    said = capsys.readouterr().err
+    assert "there is no Ray cluster at 127.0.0.1:1" in said
+    assert "features" not in said
+    assert not (tmp_path / "a.pac.partial").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

@@ -73,6 +73,7 @@ def _run_fit(arguments: Namespace) -> None:
     from pacpredict.cli.show import print_artifact  # noqa: PLC0415  # NumPy and scikit-learn take time to import
     from pacpredict.deployment import Deployment  # noqa: PLC0415
     from pacpredict.kernels import compile_once  # noqa: PLC0415
+    from pacpredict.training.train import check_training  # noqa: PLC0415
 
     options, names = table_options(arguments), learners_named(arguments)
     kinds = kinds_taken(arguments, names)
@@ -87,6 +88,7 @@ def _run_fit(arguments: Namespace) -> None:
     print_warnings(_beside(arguments.out, pool, source))
     with saying_how_to_go_on():
         learner = choose_learner(arguments, names, pool, recipe, backend)
+    check_training(learner, pool, arguments.jobs, backend)  # features can take hours
     with saying_how_to_go_on():
         compute_features(learner, pool)
     with saying_how_to_go_on(), progress_bar("models") as progress:

@@ -58,7 +58,7 @@ def with_missing(columns: Columns, texts: Sequence[str]) -> Columns:
 
     none = {name: {"", *codes} for name, codes in codes_by_column(texts, columns).items()}
     return {
-        name: [None if cell in none[name] else cell for cell in column]
+        name: [None if isinstance(cell, str) and cell in none[name] else cell for cell in column]
         if isinstance(column, list)
         else column
         for name, column in columns.items()

@@ -80,7 +80,7 @@ def _print_about(about: dict[str, Any]) -> None:
     rows = [
         ("identity", about["identity"][:16]),
         ("made", about["created"]),
-        ("models", f"{about['models']} x {about['learner']}"),
+        ("models", f"{about['models']} x {about['title']}"),
         ("subsets", f"{about['construction']}, each {about['unit']} in {about['rate']:.4g} of them"),
         ("records", f"{about['records']:,}"),
         ("protected are", _units(about)),

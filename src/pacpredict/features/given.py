@@ -53,6 +53,18 @@ def feature_maker(given: Any, cache: Path | None = None, n_threads: int = 1) -> 
     return Concatenation(extractors_of(given), kept, n_threads)
 
 
+def name_features(configs: Sequence[Mapping[str, Any]]) -> str:
+    """Say which features a config is of, as a user would ask for them."""
+    return "+".join(map(_name, configs))
+
+
+def _name(config: Mapping[str, Any]) -> str:
+    if config.get("kind") == Words.kind:
+        return "tfidf" if config.get("idf") else "hashing"
+    name, setting = config.get("name") or config.get("function"), config.get("size") or config.get("tokens")
+    return f"{name}@{setting}" if setting else str(name)
+
+
 def _restore(stored: StoredFeatures, cache: FeatureCache | None, n_threads: int) -> FeatureMaker:
     if len(stored.configs) == 1 and stored.configs[0].get("kind") == Words.kind:
         return Words(bool(stored.configs[0].get("idf")))

@@ -67,6 +67,11 @@ class Learner(ABC):
     together: int = 1  # how many models `fit_together` trains in one go; 1: each is trained by `fit`
 
     @property
+    def title(self) -> str:
+        """What people are told that models are."""
+        return self.name
+
+    @property
     def takes(self) -> tuple[RowKind, ...]:
         """The kinds of rows that it learns from; schemas and rows below are of these."""
         return ("table",)

@@ -1,7 +1,7 @@
 """Images as whole values: 8 bits of red, green and blue, all of one size."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from pacpredict.exceptions import InvalidInput, InvalidModel, InvalidQuery, Inva
 from pacpredict.rows.forms import values_of
 from pacpredict.rows.kind import RowKind
 from pacpredict.rows.pixels import LONGEST_SIDE, Pixels, UnusableImage, check_array, read_pixels
+from pacpredict.show import show
 
 # Changes when the bytes below it do, so that digests of two versions are never mistaken for each other.
 _DIGEST_VERSION = b"pacpredict image 1\n"
@@ -108,10 +109,16 @@ def _read_each(values: Any, size: tuple[int, int] | None, error: type[InvalidInp
         try:
             images.append(read_pixels(value, size))
         except UnusableImage as problem:
-            raise error(f"row {row} (from 0): {problem}") from problem
+            raise error(f"row {row} (from 0){_file(value)}: {problem}") from problem
         if size is None:
             size = images[0].shape[0], images[0].shape[1]  # as the first, so are the others
     return np.stack(images)
+
+
+def _file(value: Any) -> str:
+    """Say which file a row comes from, where that is known: nobody counts the images of a folder."""
+    path = value.get("path") if isinstance(value, Mapping) else None
+    return f", file {show(path)}" if isinstance(path, str) else ""
 
 
 def _as_array(values: Any, error: type[InvalidInput]) -> npt.NDArray[Any]:

@@ -14,6 +14,7 @@ from pacpredict.rows.texts import TextSchema
 from pacpredict.tables.schema import Schema, Types, Unknown
 
 KINDS: tuple[RowKind, ...] = ("table", "image", "text")
+_IN_WORDS: dict[RowKind, str] = {"table": "a table", "image": "images", "text": "texts"}
 
 
 def learn_rows(
@@ -62,13 +63,16 @@ def kind_of(given: Any) -> RowKind:
 
 
 def _kind(given: Any, kinds: Collection[RowKind], column: str | None) -> RowKind:
-    if len(kinds) == 1:
-        (kind,) = kinds
+    first, *others = kinds
+    if first == "table" and not others:
+        return first
+    kind = kind_of(given if "table" in kinds else values_of(given, column or first, InvalidTable))
+    if kind in kinds:
         return kind
-    kind = kind_of(given if "table" in kinds else values_of(given, column or "", InvalidTable))
-    if kind not in kinds:
-        raise InvalidTable(f"these records look like a {kind}, but the learner takes {' or '.join(kinds)}s")
-    return kind
+    if kind == "table" and not others:
+        return first  # nothing that is known by its form: who reads it says what is wrong
+    wanted = " or ".join(_IN_WORDS[one] for one in kinds)
+    raise InvalidTable(f"these records look like {_IN_WORDS[kind]}, but the learner takes {wanted}")
 
 
 def _is_image(value: Any) -> bool:

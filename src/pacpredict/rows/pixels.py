@@ -29,7 +29,7 @@ class UnusableImage(ValueError):
 
 def read_pixels(value: Any, size: tuple[int, int] | None) -> Pixels:
     """Return (height, width, 3) of red, green and blue; `size` is the height and width that it must have."""
-    if isinstance(value, Mapping) and "bytes" in value:  # as image data sets in Parquet have it
+    if isinstance(value, Mapping) and "bytes" in value:  # as image data sets in Parquet, and folders, have it
         value = value["bytes"]
     if isinstance(value, bytes | bytearray | memoryview):
         return _decode(bytes(value), size)

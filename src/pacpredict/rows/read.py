@@ -4,7 +4,7 @@
 |---|---|
 | CSV or Parquet | its own; a column of Parquet may hold the bytes of image files |
 | folder with a folder of images for each class | `image`, `file`, and `label`: the name of its folder |
-| folder of images | `image` and `file`: the name |
+| folder of images | `image`, bytes and path as public image data sets have them, and `file`: the name |
 | .npz of NumPy | its arrays |
 | .npy of NumPy | `image` |
 """
@@ -47,9 +47,10 @@ def _read_folder(path: Path) -> Mapping[str, Any]:
     if empty := [folder for folder, found in files.items() if not found]:
         raise InvalidTable(f"{empty[0]} has no images; their names end in {', '.join(IMAGE_SUFFIXES)}")
     every = [file for found in files.values() for file in found]
+    names = [file.relative_to(path).as_posix() for file in every]
     columns: dict[str, Any] = {
-        IMAGE: [file.read_bytes() for file in every],
-        "file": [file.relative_to(path).as_posix() for file in every],
+        IMAGE: [{"bytes": file.read_bytes(), "path": name} for file, name in zip(every, names, strict=True)],
+        "file": names,
     }
     if folders:
         if loose := _image_files(path):

@@ -158,6 +158,24 @@ def test_it_takes_what_its_features_take():
     assert isinstance(refused(fit, text_pool(), learner_named("logistic"), recipe(), n_jobs=1), InvalidInput)
 
 
+@pytest.mark.parametrize(
+    ("configs", "name"),
+    [
+        ([{"kind": "words", "idf": True}], "tfidf"),
+        ([{"kind": "words", "idf": False}], "hashing"),
+        (
+            [{"kind": "onnx-images", "name": "lite2", "size": 224}, {"kind": "function", "function": "a:f"}],
+            "lite2@224+a:f",
+        ),
+        ([{"kind": "onnx-texts", "name": "bge-small", "tokens": 64}], "bge-small@64"),
+        ([{"kind": "onnx-images", "name": "means", "size": None}], "means"),
+    ],
+)
+def test_features_are_named_as_a_user_would(configs, name):
+    """Whoever looks at an artifact sees which features it has, in words that `--features` takes."""
+    assert learner_of_config({"name": "heads", "params": {"features": configs}}).title == f"heads on {name}"
+
+
 def test_configs_and_copies():
     """A config makes the same learner again; a learner is pickled and copied without what it has opened."""
     learner = small_heads("hashing", penalty=0.5, steps=3)

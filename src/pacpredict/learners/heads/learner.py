@@ -12,7 +12,7 @@ from pacpredict import npz
 from pacpredict.exceptions import InvalidInput, InvalidModel
 from pacpredict.features.cache import default_folder
 from pacpredict.features.compute import Progress
-from pacpredict.features.given import FeatureMaker, StoredFeatures, feature_maker
+from pacpredict.features.given import FeatureMaker, StoredFeatures, feature_maker, name_features
 from pacpredict.features.words import Words
 from pacpredict.learners.heads.logistic import fit_logistic
 from pacpredict.learners.heads.problem import Features, Problem
@@ -78,6 +78,10 @@ class Heads(Learner):
             return  # its files may not be known as yet
         if isinstance(self._maker, Words) and self.head == "ridge":
             raise InvalidInput(f"{self.features} has too many features for ridge heads: choose logistic ones")
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} on {name_features(self.config()['params']['features'])}"
 
     @property
     def takes(self) -> tuple[RowKind, ...]:

@@ -148,6 +148,10 @@ def test_categories_do_not_tell_the_order_of_records():
         (pd.DataFrame({"a": [np.nan, np.nan]}), "'a' has no values; drop it"),
         (pd.DataFrame({"a": pd.Categorical([None], categories=["x"])}), "'a' has no values; drop it"),
         (pd.DataFrame({"a": [2**53, 1]}), r"integers of 2\*\*53 or more"),
+        (
+            pd.DataFrame({"a": [2**53 + 2, 1, None]}),
+            r"integers of 2\*\*53 or more",
+        ),  # floats, as pandas reads it
         (pd.DataFrame({"a": np.array([-(2**53), 1], dtype=object)}), r"integers of 2\*\*53 or more"),
         (pd.DataFrame({"a": np.array([10**400, 1], dtype=object)}), r"integers of 2\*\*53 or more"),
         (pd.DataFrame({"a": pd.array([2**53 + 1, None], dtype="Int64")}), r"integers of 2\*\*53 or more"),

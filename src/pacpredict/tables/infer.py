@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pacpredict.exceptions import InvalidTable
 from pacpredict.show import show
@@ -14,6 +15,7 @@ from pacpredict.tables.column import Column, Kind, Values, as_floats
 from pacpredict.tables.dates import DATES, guess_format
 from pacpredict.tables.declared import MOST_CATEGORIES, Declared, declare_column, declared_categories
 from pacpredict.tables.values import LEAST_INEXACT_INTEGER, as_number, is_missing, is_number, is_storable
+from pacpredict.types import FloatArray
 
 # A longer text is a sentence, not the name of a category.
 LONGEST_CATEGORY = 100
@@ -84,7 +86,7 @@ def _kind(name: str, present: Values) -> Kind:
 def _check_numbers(name: str, present: Values) -> None:
     if isinstance(present, np.ndarray):
         numbers = as_floats(present)
-        is_large = present.dtype.kind in "iu" and bool((np.abs(numbers) >= LEAST_INEXACT_INTEGER).any())
+        is_large = _are_integers(present, numbers) and bool((np.abs(numbers) >= LEAST_INEXACT_INTEGER).any())
     else:
         numbers = np.array([as_number(value) for value in present], dtype=np.float64)  # NaN if beyond float64
         is_large = any(isinstance(v, Integral) and abs(int(v)) >= LEAST_INEXACT_INTEGER for v in present)
@@ -98,6 +100,13 @@ def _check_numbers(name: str, present: Values) -> None:
             f"column {show(name)} has infinite numbers ({n_infinite:,} of them); "
             "replace them by a largest value, or by NaN if they are unknown"
         )
+
+
+def _are_integers(present: NDArray[Any], numbers: FloatArray) -> bool:
+    """Tell integers, also those that became floats because a value is missing; no computer counts beyond 2^64."""
+    return present.dtype.kind in "iu" or bool(
+        ((numbers == np.rint(numbers)) & (np.abs(numbers) < 2.0**64)).all()
+    )
 
 
 def _categories(name: str, present: Values) -> tuple[str, ...]:

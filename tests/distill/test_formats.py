@@ -96,12 +96,13 @@ def test_cells_as_people_write_them(tmp_path):
             "ward": [str(i) for i in rng.integers(1, 4, 80)],
             "lab": [f"<{i}" if i == 1 else str(i) for i in rng.integers(1, 9, 80)],
             "smoker": rng.choice(["true", "false"], 80),
+            "paid": [f"{i // 1000}.{i % 1000:03},5" for i in rng.integers(1000, 9999, 80)],
         }
     )
     codes = (table["ward"] == "2").to_numpy().astype(int)
-    types = {"ward": "category", "lab": "number", "smoker": "boolean"}
+    types = {"ward": "category", "lab": "number", "smoker": "boolean", "paid": "number:1.234,5"}
     schema, rows = learn_rows(table, unknown="missing", types=types)
-    schema = replace(schema, missing=("n/a",))
+    schema = replace(schema, missing=("n/a", "lab=8"))
     student = trained(student_named("xgboost", SMALL["xgboost"]), schema, rows, codes, "ab")
     written(student, tmp_path)
     asked = table.copy()

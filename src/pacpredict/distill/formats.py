@@ -16,6 +16,7 @@ from pacpredict.learners.learner import Learner
 from pacpredict.learners.torch.learner import BertLearner, WideResNetLearner
 from pacpredict.learners.xgboost import XGBoostLearner
 from pacpredict.tables.schema import Schema
+from pacpredict.tables.values import codes_by_column
 
 ABOUT, PROGRAM = "student.json", "predict.py"
 
@@ -69,10 +70,11 @@ def _model_files(student: Student) -> Files:
 def _inputs(student: Student) -> dict[str, Any]:
     schema, learner = student.schema, student.learner
     if isinstance(schema, Schema):
+        columns = schema.to_json()["columns"]
+        codes = codes_by_column(schema.missing, (column["name"] for column in columns))
         described: dict[str, Any] = {
-            "columns": schema.to_json()["columns"],
+            "columns": [{**column, "missing": codes[column["name"]]} for column in columns],
             "feature_categories": list(schema.feature_categories),
-            "missing": list(schema.missing),
         }
     else:
         described = schema.to_json()

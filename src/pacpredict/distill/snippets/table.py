@@ -31,7 +31,7 @@ def means(text: str, category: Any) -> bool:
 def number(column: dict[str, Any], text: str) -> float:
     """Return a cell as the number that the model knows it by; NaN where it is missing, or a category never seen."""
     text = text.strip()
-    if not text or text in ABOUT["missing"]:
+    if not text or text in column["missing"]:
         return math.nan
     if column["kind"] == "category":
         found = (code for code, category in enumerate(column["categories"]) if means(text, category))
@@ -43,7 +43,11 @@ def number(column: dict[str, Any], text: str) -> float:
         moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text)  # noqa: DTZ007
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return (moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86_400
-    return float(text.lstrip("<>=≤≥ "))
+    text = text.lstrip("<>=≤≥ ")
+    if form := column.get("form"):  # the number 1234.5 as people write it here, such as 1.234,5
+        decimal = form[form.index("234") + 3]
+        text = "".join(sign for sign in text if sign in f"0123456789+-{decimal}").replace(decimal, ".")
+    return float(text)
 
 
 def matrix(rows: list[dict[str, str]]) -> Any:

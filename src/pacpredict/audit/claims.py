@@ -26,6 +26,7 @@ import numpy as np
 
 from pacpredict.audit.adversaries import told_about
 from pacpredict.audit.estimates import LEVEL, clopper_pearson, mean_of, success_ceiling
+from pacpredict.core.kernel import MASS_FLOOR
 from pacpredict.exceptions import BudgetExhausted
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import Entry, MemoryLedger, State
@@ -44,8 +45,11 @@ DELTA = 0.02
 N_LIVES = 60
 # A life that goes on beyond its total is left after so many times as many releases.
 _PATIENCE = 1.5
-# The smallest probability that is told from none, and what sums of rounded probabilities may differ by.
-_LEAST, _ROUNDING = 1e-12, 1e-6
+# The smallest mass that noise is calibrated to, by the mechanism's own account, and what sums of rounded
+# probabilities may differ by.
+_LEAST, _ROUNDING = MASS_FLOOR, 1e-6
+# Who is surer than this is certain, and odds end there.
+_UNSURE = 1e-12
 # Queries to choose from.
 _N_CANDIDATES = 128
 
@@ -171,9 +175,9 @@ def _live(begin: Begin, scene: Scene, is_targeted: bool, rng: np.random.Generato
         log_belief = log_belief + gain
         log_belief -= log_belief.max()
         log_belief -= math.log(np.exp(log_belief).sum())
-        seen.astray += not np.allclose(ledger.belief(), log_belief, rtol=0, atol=_ROUNDING) or not np.ptp(
-            gain
-        )
+        seen.astray += not np.allclose(
+            np.exp(ledger.belief()), np.exp(log_belief), rtol=0, atol=_ROUNDING
+        ) or not np.ptp(gain)
         farthest = max(farthest, float(np.abs(_shifts(np.exp(log_belief), scene.membership)).max()))
     belief = np.exp(log_belief)
     seen.beyond_total += max(0, released - scene.claimed.total_steps)
@@ -195,12 +199,12 @@ def _choose(scene: Scene, belief: FloatArray, member: FloatArray) -> int:
 
 
 def _uncertainty(upper: FloatArray, belief: FloatArray) -> FloatArray:
-    often = upper @ belief
-    return np.maximum(often * (1 - often), _LEAST)
+    # Both sums: of a mass that is nearly 1, a difference would leave no digits of the rest.
+    return np.maximum((upper @ belief) * ((1 - upper) @ belief), _LEAST)
 
 
 def _shifts(belief: FloatArray, membership: BoolArray) -> FloatArray:
-    share, inside = membership.mean(axis=0), np.clip(belief @ membership, _LEAST, 1 - _LEAST)
+    share, inside = membership.mean(axis=0), np.clip(belief @ membership, _UNSURE, 1 - _UNSURE)
     moves = (share > 0) & (share < 1)
     share, inside = share[moves], inside[moves]
     return np.asarray(np.log(inside / (1 - inside)) - np.log(share / (1 - share)))
@@ -242,7 +246,7 @@ def _read_label(
     upper = scene.upper[q]
     voted = upper == float(entry.label == scene.votes[q].max())
     gained = float(learnt[voted].mean() - learnt[~voted].mean())
-    w = float(np.clip(belief[voted].sum(), _LEAST, 1 - _LEAST))
+    w = float(np.clip(belief[voted].sum(), _UNSURE, 1 - _UNSURE))
     odds = max(math.expm1(gained), 0.0) * w
     coupling = odds / (1 + odds)
     own = belief[upper == upper[secret]].sum() * (1 - coupling) + coupling

@@ -60,10 +60,13 @@ def nested(depth):
         ({"age": pd.Timedelta(1)}, "type Timedelta"),
         ({"age": np.timedelta64(1, "s")}, "got 1 seconds"),
         ({"age": np.array(39)}, "type ndarray"),
-        ({"age": None}, "column 'age', row 0 .*: the value is missing, .* --unknown missing"),
+        (
+            {"age": None},
+            "column 'age', row 0 .*: the value is missing, .*--unknown missing .unknown='missing'",
+        ),
         (
             {"work": "federal"},
-            "'federal' is none of the categories of this column; .*unknown='missing'",
+            "'federal' is none of the categories of this column; .*--unknown missing .unknown='missing'",
         ),
         ({"work": "Private"}, "'Private' is none of the categories"),
         ({"work": "\ud800"}, r"'\\ud800' is none of the categories"),

@@ -142,10 +142,11 @@ def test_figures_of_the_documentation():
 @settings(deadline=None)
 @given(epsilon=st.floats(0, 60), fpr=rates, delta=st.sampled_from([0, 1e-9, 1e-5, 0.3]))
 @example(epsilon=0.0, fpr=5.169878828456423e-26, delta=0)
+@example(epsilon=0.0, fpr=2.033531755166077e-69, delta=0)
 def test_the_region_of_dp_is_enclosed(epsilon, fpr, delta):
     """The corner of the two inequalities of (epsilon, delta)-DP, rounded up by at most two floats."""
     bound = tpr_for_epsilon(epsilon, fpr, delta)
-    with mpmath.workdps(80):
+    with mpmath.workdps(400):
         factor = mpmath.exp(mpmath.mpf(epsilon))
         exact = min(factor * fpr + delta, 1 - (1 - mpmath.mpf(delta) - mpmath.mpf(fpr)) / factor, 1)
         assert exact <= bound <= exact + 2 * math.ulp(float(exact))

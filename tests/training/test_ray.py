@@ -247,6 +247,18 @@ def test_a_cluster_that_is_not_there(tmp_path, web_server, monkeypatch, capsys):
     assert not (tmp_path / "a.pac.partial").exists()
 
 
+@pytest.mark.parametrize("raised", [Exception, ConnectionError, RuntimeError, ValueError])
+def test_a_cluster_that_does_not_start(raised, tmp_path, monkeypatch):
+    """Whatever class Ray's error has, such as that of a node on a busy machine, what is raised here has a name."""
+
+    def start(**_):
+        raise raised("The current node timed out during startup")
+
+    monkeypatch.setattr("ray.init", start)
+    with pytest.raises(ClusterUnavailable, match=r"this machine cannot be used: .* timed out during startup"):
+        fit_small(tmp_path / "a.pac", backend="ray")
+
+
 def test_features_wait_for_the_cluster(tmp_path, monkeypatch, capsys):
     """A cluster that is not there is said before features are computed, which may take hours."""
     monkeypatch.chdir(tmp_path)

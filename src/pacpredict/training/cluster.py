@@ -80,7 +80,9 @@ def connect(cluster: Cluster) -> Any:
             log_to_driver=False,
             **({} if cluster.address else {"include_dashboard": False}),
         )
-    except (ConnectionError, RuntimeError, ValueError) as problem:
+    except (
+        Exception
+    ) as problem:  # its errors have no common class: a node that starts too slowly is a bare Exception
         raise ClusterUnavailable(
             f"the Ray cluster at {cluster.address or 'this machine'} cannot be used: {problem}"
         ) from problem

@@ -207,7 +207,7 @@ def test_bounds_table_takes_models_and_group_size():
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("", "choose a command: demo, evaluate, fit, predict, serve, keys make, "),
+        ("", "choose a command: demo, evaluate, fit, predict, serve, distill, keys make, "),
         ("fly", "invalid choice: 'fly'"),
         ("plan", "0 is too few"),
         ("plan --queries 5", "1 is too few"),

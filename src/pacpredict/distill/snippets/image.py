@@ -55,7 +55,7 @@ def features(image: Any) -> Any:
 def predict(images: list[Any]) -> list[Any]:
     path = HOME / ABOUT["model"]
     if ABOUT["format"] == "heads":
-        with np.load(path) as head:
+        with np.load(path, allow_pickle=False) as head:
             scores = (
                 np.stack([features(image) for image in images]) @ head["weights"].astype(float)
                 + head["biases"]

@@ -68,7 +68,7 @@ def predict(texts: list[str]) -> list[Any]:
     if ABOUT["format"] == "heads":
         is_words = ABOUT["features"][0]["kind"] == "words"
         features = words(texts) if is_words else np.stack([embedded(text) for text in texts])
-        with np.load(path) as head:
+        with np.load(path, allow_pickle=False) as head:
             scores = features @ head["weights"].astype(float) + head["biases"]
         found = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
     else:

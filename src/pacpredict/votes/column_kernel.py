@@ -12,24 +12,19 @@ Numbers, categories and missing values are all the same here. Few rows walk, in 
 stay in the nearest cache; many are swept through the trees, 64 at a time.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.compiled import compiled, compiled_into_callers
 from pacpredict.types import FloatArray, IntArray, Votes
-from pacpredict.votes.tree_kernel import BoolArray, EncodedRows, UIntArray, Values, choose, lower_bound
+from pacpredict.votes.column_answers import Columns, answer_numbers, answer_sets
+from pacpredict.votes.tree_kernel import BoolArray, EncodedRows, UIntArray, Values, choose
 
-Columns = npt.NDArray[Any]  # uint8 or uint64
 Words = npt.NDArray[np.uint32]
 Order = npt.NDArray[np.uint16]
 
 STEP_SHIFT, STEP_BITS = 18, 14
 COLUMN_BITS = 18
-
-# Trees that a row walks through together, so that the cache misses in one hide behind the steps in the others.
-WALKERS = 16
 
 # A byte numbers the leaf of a row in a sweep.
 MOST_SWEPT_LEAVES = 256
@@ -37,7 +32,6 @@ MOST_SWEPT_NODES = 2 * MOST_SWEPT_LEAVES - 1
 
 _ONE, _ZERO, _ALL = np.uint64(1), np.uint64(0), np.uint64(2**64 - 1)
 _STEP_SHIFT, _COLUMN_MASK = np.uint32(STEP_SHIFT), np.uint32((1 << COLUMN_BITS) - 1)
-_WORD_SHIFT, _BIT_MASK = np.uint64(6), np.uint64(63)
 
 # To turn eight bits into eight bytes of 0 or 1: each byte gets all bits and keeps its own, which becomes its first.
 _EACH, _OWN = np.uint64(0x0101010101010101), np.uint64(0x8040201008040201)
@@ -69,7 +63,6 @@ def vote(
     softmax: BoolArray,
     columns: Columns,
     rows_of: UIntArray,
-    walkers: UIntArray | None,
     masks: UIntArray | None,
     leaves: UIntArray,
     sums: Values,
@@ -83,16 +76,15 @@ def vote(
         size = min(rows_at_once, n_rows - first_row)
         block = encoded[first_row : first_row + size]
         columns[:first_leaf] = 0
-        _answer_numbers(block, ranks, rank_starts, columns)
-        _answer_sets(block, sets, set_starts, set_columns, rows_of, columns)
+        answer_numbers(block, ranks, rank_starts, columns)
+        answer_sets(block, sets, set_starts, set_columns, rows_of, columns)
         for m in range(n_models):
             n_classes = class_starts[m + 1] - class_starts[m]
             for c in range(n_classes):
                 for r in range(size):
                     sums[c, r] = base[class_starts[m] + c]
             first, end = tree_starts[m], tree_starts[m + 1]
-            # What is None is not compiled.
-            if walkers is not None:
+            if masks is None:  # known when this is compiled: one of the two is left out
                 _walk(
                     columns,
                     words,
@@ -106,10 +98,9 @@ def vote(
                     outputs,
                     widths,
                     size,
-                    walkers,
                     sums,
                 )
-            if masks is not None:
+            else:
                 _sweep(
                     columns,
                     words,
@@ -133,56 +124,6 @@ def vote(
 
 
 @compiled
-def _answer_numbers(
-    block: EncodedRows, ranks: npt.NDArray[np.uint32], rank_starts: IntArray, columns: Columns
-) -> None:
-    """Let a row go right at the thresholds below it: at all of them before a place."""
-    few = columns.itemsize == 1
-    for c in range(len(rank_starts) - 1):
-        start, end = rank_starts[c], rank_starts[c + 1]
-        if start == end:
-            continue
-        for r in range(len(block)):
-            bit = columns.dtype.type(_ONE << np.uint64(r))
-            place = lower_bound(ranks, start, end, block[r, c])
-            for s in range(start if few else max(start, place - 1), place):
-                columns[s] |= bit
-        if not few:  # with many rows it is faster to mark the last threshold of each and to go through all of them once
-            rows = columns[end - 1]
-            for s in range(end - 1, start - 1, -1):
-                rows |= columns[s]
-                columns[s] = rows
-
-
-@compiled
-def _answer_sets(
-    block: EncodedRows,
-    sets: UIntArray,
-    set_starts: IntArray,
-    set_columns: IntArray,
-    rows_of: UIntArray,
-    columns: Columns,
-) -> None:
-    """Let rows go right at the sets that have their category; those with the same one go together."""
-    for f in range(len(set_starts) - 1):
-        first, n = set_columns[f], set_columns[f + 1] - set_columns[f]
-        if n == 0:
-            continue
-        for r in range(len(block)):
-            rows_of[block[r, f]] |= _ONE << np.uint64(r)
-        for r in range(len(block)):
-            code = np.uint64(block[r, f])
-            rows = columns.dtype.type(rows_of[code])
-            if rows == 0:  # an earlier row had the same category
-                continue
-            rows_of[code] = _ZERO
-            start = set_starts[f] + np.int64(code >> _WORD_SHIFT) * n
-            own, answers, bit = sets[start : start + n], columns[first : first + n], code & _BIT_MASK
-            for s in range(n):
-                answers[s] |= rows * columns.dtype.type((own[s] >> bit) & _ONE)
-
-
-@compiled
 def _walk(
     columns: Columns,
     words: Words,
@@ -196,25 +137,40 @@ def _walk(
     outputs: IntArray,
     widths: IntArray | None,
     size: int,
-    walkers: UIntArray,
     sums: Values,
 ) -> None:
-    """Bring row after row from the roots of some trees to its leaves in them."""
-    for some in range(np.uint64(first), np.uint64(end), np.uint64(WALKERS)):
-        n = min(np.uint64(WALKERS), np.uint64(end) - some)
+    """Bring row after row from root to leaf, in four trees at a time: while one waits for memory, others go on."""
+    last = np.uint64(end) - _ONE
+    for t1 in range(np.uint64(first), np.uint64(end), np.uint64(4)):
+        t2, t3, t4 = min(t1 + _ONE, last), min(t1 + np.uint64(2), last), min(t1 + np.uint64(3), last)
+        depth = max(depths[t1], depths[t2], depths[t3], depths[t4])
         for r in range(np.uint64(size)):
-            depth = 0
-            for i in range(n):
-                walkers[i] = roots[some + i]
-                depth = max(depth, depths[some + i])
+            at1, at2, at3, at4 = roots[t1], roots[t2], roots[t3], roots[t4]
             for _ in range(depth):
-                for i in range(n):
-                    word = words[walkers[i]]
-                    right = (np.uint64(columns[word & _COLUMN_MASK]) >> r) & _ONE
-                    walkers[i] += np.uint64(word >> _STEP_SHIFT) + right
-            for i in range(n):
-                leaf = np.uint64(words[walkers[i]] & _COLUMN_MASK) - np.uint64(first_leaf)
-                _add(leaf, values, value_starts, outputs, widths, some + i, r, sums)
+                at1 += _step(columns, words, at1, r)
+                at2 += _step(columns, words, at2, r)
+                at3 += _step(columns, words, at3, r)
+                at4 += _step(columns, words, at4, r)
+            _add(_leaf(words, at1, first_leaf), values, value_starts, outputs, widths, t1, r, sums)
+            if t2 > t1:
+                _add(_leaf(words, at2, first_leaf), values, value_starts, outputs, widths, t2, r, sums)
+            if t3 > t2:
+                _add(_leaf(words, at3, first_leaf), values, value_starts, outputs, widths, t3, r, sums)
+            if t4 > t3:
+                _add(_leaf(words, at4, first_leaf), values, value_starts, outputs, widths, t4, r, sums)
+
+
+@compiled_into_callers
+def _step(columns: Columns, words: Words, at: np.uint64, r: int) -> np.uint64:
+    """Return how far the child is that row r goes to: 0 at a leaf."""
+    word = words[at]
+    right = (np.uint64(columns[word & _COLUMN_MASK]) >> np.uint64(r)) & _ONE
+    return np.uint64(word >> _STEP_SHIFT) + right
+
+
+@compiled_into_callers
+def _leaf(words: Words, at: np.uint64, first_leaf: int) -> np.uint64:
+    return np.uint64(words[at] & _COLUMN_MASK) - np.uint64(first_leaf)
 
 
 @compiled
@@ -284,8 +240,8 @@ def _add(
     value_starts: IntArray,
     outputs: IntArray,
     widths: IntArray | None,
-    t: np.uint64,
-    r: np.uint64,
+    t: int | np.uint64,
+    r: int,
     sums: Values,
 ) -> None:
     """Add what the leaf of tree t says to the sums of row r; the order of trees decides the last bit."""

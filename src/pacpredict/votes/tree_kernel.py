@@ -25,6 +25,21 @@ BoolArray = npt.NDArray[np.bool_]
 UIntArray = npt.NDArray[np.uint64]
 EncodedRows = npt.NDArray[np.uint32]
 Values = npt.NDArray[Any]  # float32 or float64: sums have the precision of the library
+# Of some models: values, roots, depths, value_starts, outputs, then tree_starts, class_starts, base, labels, divisors
+# and softmax.
+Models = tuple[
+    Values,
+    UIntArray,
+    IntArray,
+    IntArray,
+    IntArray,
+    IntArray,
+    IntArray,
+    Values,
+    Votes,
+    FloatArray,
+    BoolArray,
+]
 
 STEP_SHIFT, STEP_BITS = 41, 22
 COLUMN_SHIFT, COLUMN_BITS = 28, 13
@@ -94,7 +109,7 @@ def encode(
 
 
 @compiled
-def lower_bound(cuts: FloatArray, start: int, end: int, x: float) -> int:
+def lower_bound(cuts: npt.NDArray[Any], start: int, end: int, x: float) -> int:
     """Return the first place in [start, end) whose cut is at least x, or end."""
     while start < end:
         middle = (start + end) // 2

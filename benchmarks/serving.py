@@ -17,7 +17,6 @@ The artifact is fitted once (a few minutes) and kept in the user's cache; PACPRE
 import argparse
 import asyncio
 import json
-import os
 import shutil
 import signal
 import socket
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import urlopen
 
+import census
 import numpy as np
 import orjson
 import pandas as pd
@@ -41,7 +41,7 @@ import uvloop
 from pacpredict.artifact.artifact import WITNESS, Artifact, model_name
 from pacpredict.curator import Answers, Inquiry
 from pacpredict.deployment import Deployment, home_of
-from pacpredict.experiments.tabular import fit, split
+from pacpredict.experiments.tabular import split
 from pacpredict.ledger.keys import Terms
 from pacpredict.mechanism.question import Ballots, Release, Request
 from pacpredict.serving.access import Anybody
@@ -55,7 +55,7 @@ from pacpredict.types import Votes
 
 CLIENTS, ROWS = (1, 32), (1, 32)
 OTHERS, OTHERS_ROWS = 6, 500  # in the last case
-NAME = "census"
+NAME = census.NAME
 ROUNDS = 3  # of a comparison with itself: the machine's speed changes from minute to minute
 WARM_UP_S = 0.5
 
@@ -331,8 +331,7 @@ def main() -> None:
     if options.unprotected:
         run_unprotected(options.unprotected, options.port)
         return
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pacpredict" / "census.pac"
-    fitted = fit("census", options.artifact or cache, "none", 128, os.cpu_count() or 1).path
+    fitted = census.fitted(options.artifact).path
     cases = (compare_access if options.access else measure)(fitted, options.seconds)
     if options.json:
         print(json.dumps({"cases": cases}, indent=2))

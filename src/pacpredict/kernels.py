@@ -31,7 +31,7 @@ from pacpredict.mechanism.replay import replay
 from pacpredict.mechanism.session import Session
 from pacpredict.votes import pack_xgboost
 from pacpredict.votes.packed_trees import PackedTrees
-from pacpredict.votes.trees import constant, pack
+from pacpredict.votes.trees import Tree, TreeModel, pack
 
 
 def compile_once() -> bool:
@@ -72,13 +72,18 @@ def _compile_releases() -> None:
 
 
 def _compile_votes() -> None:
-    """Let trees vote in single and in double precision, with categories and without."""
+    """Let trees vote in every way: in single and in double precision, with one value at a leaf and with several."""
     pack_xgboost.margin(np.float32(0.5))
-    for precision in (np.float32, np.float64):
-        model = constant(np.zeros(1, np.int64), precision)
+    row, nothing, never = np.zeros((1, 1)), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    for precision, n_values in ((np.float32, 1), (np.float64, 1), (np.float64, 2)):
+        leaf = Tree(nothing - 1, nothing, nothing, np.zeros(1), never, np.zeros((1, n_values)), output=0)
+        model = TreeModel([leaf], np.zeros(2, precision), np.arange(2))
         trees = PackedTrees(**pack([model], 1, single=precision is np.float32))
         for sets in (trees.sets, np.zeros(1, np.uint64)):
-            replace(trees, sets=sets).votes(np.zeros((1, 1)))
+            replace(trees, sets=sets).with_columns(None).votes(row)
+        if trees.columns is not None:
+            for least_swept in (1, 2):  # one row is swept, and walks
+                trees.with_columns(replace(trees.columns, least_swept=least_swept)).votes(row)
 
 
 def _compile_heads() -> None:

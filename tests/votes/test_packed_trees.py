@@ -4,6 +4,8 @@ import io
 import json
 import os
 import signal
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from pacpredict.exceptions import InvalidInput, InvalidModel
-from pacpredict.votes import tree_kernel
+from pacpredict.votes import column_kernel, tree_kernel
 from pacpredict.votes.pack_sklearn import pack_sklearn
 from pacpredict.votes.packed_trees import PackedTrees
 from pacpredict.votes.trees import TreeModel, pack
@@ -84,9 +86,20 @@ def fit_xgboost(x, y, n_categorical=0, **options):
 
 def assert_same_labels(packed, models, rows):
     expected = np.column_stack([model.predict(rows) for model in models])
-    votes = packed.votes(rows)
-    assert votes.dtype == np.int16
-    np.testing.assert_array_equal(votes, expected)
+    for one in every_way(packed):
+        votes = one.votes(rows)
+        assert votes.dtype == np.int16
+        np.testing.assert_array_equal(votes, expected)
+
+
+def every_way(packed):
+    """Return the same trees as they vote by words alone, by columns one row after the other, and many rows at once."""
+    columns = packed.columns
+    assert columns is not None
+    ways = [packed, packed.with_columns(None), packed.with_columns(replace(columns, least_swept=sys.maxsize))]
+    if columns.sizes.max(initial=0) <= column_kernel.MOST_SWEPT_NODES:
+        ways.append(packed.with_columns(replace(columns, least_swept=1)))
+    return ways
 
 
 XGBOOST_GRID = [
@@ -321,16 +334,17 @@ def test_models_may_differ_in_size(ensemble):
 
 def test_votes_do_not_depend_on_the_batch(ensemble):
     """One row at a time, any block, several threads: the same votes."""
-    packed, _, rows = ensemble
-    together = packed.votes(rows)
-    np.testing.assert_array_equal(np.vstack([packed.votes(row) for row in rows]), together)
-    for size in (2, 3, 63, 64, 127, 128, 129, 500):
-        np.testing.assert_array_equal(packed.votes(rows[:size]), together[:size])
-    np.testing.assert_array_equal(packed.votes(rows, n_threads=3), together)
-    np.testing.assert_array_equal(packed.votes(np.asfortranarray(rows)), together)
-    assert packed.votes(rows[:0]).shape == (0, 5)
-    for few in (1, 5):
-        np.testing.assert_array_equal(packed.votes(rows[:few], n_threads=3), together[:few])
+    _, _, rows = ensemble
+    together = ensemble[0].votes(rows)
+    for packed in every_way(ensemble[0]):
+        np.testing.assert_array_equal(np.vstack([packed.votes(row) for row in rows]), together)
+        for size in (2, 3, 7, 8, 9, 63, 64, 65, 127, 128, 129, 500):
+            np.testing.assert_array_equal(packed.votes(rows[:size]), together[:size])
+        np.testing.assert_array_equal(packed.votes(rows, n_threads=3), together)
+        np.testing.assert_array_equal(packed.votes(np.asfortranarray(rows)), together)
+        assert packed.votes(rows[:0]).shape == (0, 5)
+        for few in (1, 5):
+            np.testing.assert_array_equal(packed.votes(rows[:few], n_threads=3), together[:few])
 
 
 def test_threads_after_a_fork():
@@ -371,6 +385,9 @@ DAMAGES = [
     damage("nodes", lambda a: a | np.uint64(1 << 63)),
     damage("nodes", lambda a: a.astype(np.int64)),
     damage("nodes", lambda a: a & ~np.uint64(tree_kernel.LEAF)),
+    damage("nodes", lambda a: np.where(a & np.uint64(tree_kernel.LEAF), a | np.uint64(1), a)),
+    damage("nodes", lambda a: np.where(a >> np.uint64(63), a | np.uint64(5 << tree_kernel.COLUMN_SHIFT), a)),
+    damage("depths", lambda a: a - 1),
     damage("values", lambda a: a[:-1]),
     damage("values", lambda a: a.astype(np.float64)),
     damage("sets", lambda a: a[:-1]),

@@ -33,9 +33,19 @@ def compiled_allocating(function: Callable[P, T]) -> Callable[P, T]:
     return _compile(function, allocates=True)
 
 
-def _compile(function: Callable[P, T], *, allocates: bool) -> Callable[P, T]:
+def compiled_into_callers(function: Callable[P, T]) -> Callable[P, T]:
+    """Compile a kernel whose code becomes a part of those that call it: where a call would take as long as the work."""
+    return _compile(function, allocates=False, forceinline=True)
+
+
+def _compile(function: Callable[P, T], *, allocates: bool, forceinline: bool = False) -> Callable[P, T]:
     _ours.add(function.__qualname__)
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "_nrt": allocates,
+        "forceinline": forceinline,
+    }
     try:
         kernel: Any = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither beside the sources nor at the user's home can anything be written

@@ -8,8 +8,8 @@ values, categories and ties are the library's. It is plain arrays; what it was p
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from functools import partial
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +19,10 @@ import numpy.typing as npt
 from pacpredict.exceptions import InvalidInput, InvalidModel
 from pacpredict.types import FloatArray, IntArray, Votes
 from pacpredict.votes import tree_kernel as kernel
+from pacpredict.votes.split_columns import SplitColumns
 from pacpredict.votes.threads import run_together
 
+BoolArray = npt.NDArray[np.bool_]
 UIntArray = npt.NDArray[np.uint64]
 
 # What the kernel was compiled for; the others are int64.
@@ -55,6 +57,17 @@ class PackedTrees:
     cut_starts: IntArray  # (n_features + 1)
     categorical: npt.NDArray[np.bool_]  # (n_features,)
     single: npt.NDArray[np.bool_]  # (): whether rows are rounded to float32
+
+    @cached_property
+    def columns(self) -> SplitColumns | None:
+        """The faster way to vote. None for ensembles that it does not fit: they vote by the words alone."""
+        return SplitColumns.of(self.nodes, self.sets, self.roots, self.depths, self.widths, self.cut_starts)
+
+    def with_columns(self, columns: SplitColumns | None) -> "PackedTrees":
+        """Return the same trees, which vote in another way."""
+        other = replace(self)
+        vars(other)["columns"] = columns  # where cached_property would keep it
+        return other
 
     @property
     def n_models(self) -> int:
@@ -115,27 +128,26 @@ class PackedTrees:
         encoded = np.empty((len(x), 2 * self.n_features), dtype=np.uint32)
         kernel.encode(x, bool(self.single), self.cuts, self.cut_starts, self.categorical, encoded)
         most_classes = int(np.diff(self.class_starts).max())
-        kernel.vote(
-            encoded,
-            self.nodes,
-            self.sets if self.sets.size else None,
+        sums = np.empty((most_classes, kernel.ROWS_PER_BLOCK), dtype=self.base.dtype)
+        models: kernel.Models = (
             self.values,
             self.roots,
             self.depths,
             self.value_starts,
             self.outputs,
-            self.widths,
             self.tree_starts[first : last + 1],
             self.class_starts[first : last + 1],
             self.base,
             self.labels,
             self.divisors[first:last],
             self.softmax[first:last],
-            np.empty(kernel.WALKERS, dtype=np.uint64),
-            np.empty(kernel.WALKERS, dtype=np.uint64),
-            np.empty((most_classes, kernel.ROWS_PER_BLOCK), dtype=self.base.dtype),
-            votes,
         )
+        if self.columns is not None:
+            self.columns.vote(encoded, models, sums, votes)
+        else:
+            at, origins = np.empty((2, kernel.WALKERS), dtype=np.uint64)
+            sets = self.sets if self.sets.size else None
+            kernel.vote(encoded, self.nodes, sets, self.widths, *models, at, origins, sums, votes)
         return votes
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -193,10 +205,8 @@ def _are_starts(starts: IntArray, n: int, end: int, least: int = 0) -> bool:
 def _stays_inside(trees: PackedTrees) -> bool:
     """Whether every word of every tree points to words, columns, sets and values that exist."""
     words = trees.nodes
-    steps = (words >> np.uint64(kernel.STEP_SHIFT)) & np.uint64((1 << kernel.STEP_BITS) - 1)
-    columns = (words >> np.uint64(kernel.COLUMN_SHIFT)) & np.uint64((1 << kernel.COLUMN_BITS) - 1)
-    ranks = (words & np.uint64((1 << kernel.RANK_BITS) - 1)).astype(np.int64)
-    is_set, inner = words >> np.uint64(63) == 1, steps > 0
+    steps, columns, ranks, is_set = kernel.read_words(words)
+    inner = steps > 0
     roots = np.append(trees.roots, np.uint64(len(words))).astype(np.int64)
     if (
         not _are_starts(roots, len(trees.roots), len(words), least=1)
@@ -204,17 +214,37 @@ def _stays_inside(trees: PackedTrees) -> bool:
     ):
         return False
     tree = np.repeat(np.arange(len(trees.roots)), np.diff(roots))
-    right = np.arange(len(words)) + steps.astype(np.int64) + 1
-    # All codes of a feature, one for others and one for missing have their bit.
-    n_words = np.diff(trees.cut_starts)[columns[is_set].astype(np.int64) % trees.n_features] // 64 + 1
-    leaf_ends = (ranks - kernel.LEAF + 1) * trees.widths[tree] + trees.value_starts[tree]
+    right = np.arange(len(words)) + steps + 1
+    if (right[inner] >= roots[tree[inner] + 1]).any() or not _are_trees(
+        inner, right, tree, roots, trees.depths
+    ):
+        return False
+    n_words = kernel.words_of_set(np.diff(trees.cut_starts)[columns[is_set] % trees.n_features])
+    leaves, n_leaves = ranks[~inner] - kernel.LEAF, np.bincount(tree[~inner], minlength=len(trees.roots))
+    leaf_ends = trees.value_starts + n_leaves * trees.widths
     n_classes = np.repeat(np.diff(trees.class_starts), np.diff(trees.tree_starts))
     return bool(
-        (right[inner] < roots[tree[inner] + 1]).all()
+        (columns[is_set] < trees.n_features).all()
         and (ranks[is_set] + n_words <= len(trees.sets)).all()
-        and (ranks[~inner] >= kernel.LEAF).all()
-        and (leaf_ends[~inner] <= len(trees.values)).all()
+        and np.array_equal(
+            leaves, np.arange(len(leaves)) - np.repeat(np.cumsum(n_leaves) - n_leaves, n_leaves)
+        )
+        and (leaf_ends <= len(trees.values)).all()
         and not is_set[~inner].any()
         and (np.minimum(trees.outputs, np.minimum(trees.widths, trees.value_starts)) >= 0).all()
         and (trees.outputs + trees.widths <= n_classes).all()
     )
+
+
+def _are_trees(inner: BoolArray, right: IntArray, tree: IntArray, roots: IntArray, depths: IntArray) -> bool:
+    """Whether each node but a root has one parent, and no way to a leaf is longer than the depth that is told."""
+    parents = np.bincount(np.concatenate([right[inner] - 1, right[inner]]), minlength=len(inner))
+    parents[roots[:-1]] += 1
+    if (parents != 1).any():
+        return False
+    level, depth = roots[:-1], 0
+    while (level := level[inner[level]]).size:
+        if (depths[tree[level]] <= depth).any():
+            return False
+        level, depth = np.concatenate([right[level] - 1, right[level]]), depth + 1
+    return True

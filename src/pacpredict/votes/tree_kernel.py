@@ -25,6 +25,21 @@ BoolArray = npt.NDArray[np.bool_]
 UIntArray = npt.NDArray[np.uint64]
 EncodedRows = npt.NDArray[np.uint32]
 Values = npt.NDArray[Any]  # float32 or float64: sums have the precision of the library
+# Of some models: values, roots, depths, value_starts, outputs, then tree_starts, class_starts, base, labels, divisors
+# and softmax.
+Models = tuple[
+    Values,
+    UIntArray,
+    IntArray,
+    IntArray,
+    IntArray,
+    IntArray,
+    IntArray,
+    Values,
+    Votes,
+    FloatArray,
+    BoolArray,
+]
 
 STEP_SHIFT, STEP_BITS = 41, 22
 COLUMN_SHIFT, COLUMN_BITS = 28, 13
@@ -49,6 +64,18 @@ _LEAF = np.uint64(LEAF)
 _WORD_SHIFT, _BIT_MASK = np.uint64(6), np.uint64(63)
 
 
+def read_words(nodes: UIntArray) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+    """Return what words say: distance, column, rank, and whether the split is a set."""
+    steps, columns = (nodes >> _STEP_SHIFT) & _STEP_MASK, (nodes >> _COLUMN_SHIFT) & _COLUMN_MASK
+    ranks = nodes & _RANK_MASK
+    return steps.astype(np.int64), columns.astype(np.int64), ranks.astype(np.int64), nodes >> _SET_SHIFT == 1
+
+
+def words_of_set(n_codes: IntArray) -> IntArray:
+    """Return how many words hold a bit for each known code, one for all others and one for missing."""
+    return (n_codes + 1) // 64 + 1
+
+
 @compiled
 def encode(
     rows: FloatArray,
@@ -68,7 +95,7 @@ def encode(
                 if categorical[f]:
                     x = math.floor(x) if abs(x) < 2.0**31 else x  # XGBoost drops the fraction of a code
             start, end = cut_starts[f], cut_starts[f + 1]
-            place = _lower_bound(cuts, start, end, x)
+            place = lower_bound(cuts, start, end, x)
             if categorical[f]:
                 if math.isnan(x):
                     place = end + 1
@@ -82,7 +109,7 @@ def encode(
 
 
 @compiled
-def _lower_bound(cuts: FloatArray, start: int, end: int, x: float) -> int:
+def lower_bound(cuts: npt.NDArray[Any], start: int, end: int, x: float) -> int:
     """Return the first place in [start, end) whose cut is at least x, or end."""
     while start < end:
         middle = (start + end) // 2
@@ -98,12 +125,12 @@ def vote(
     encoded: EncodedRows,
     nodes: UIntArray,
     sets: UIntArray | None,
+    widths: IntArray,
     values: Values,
     roots: UIntArray,
     depths: IntArray,
     value_starts: IntArray,
     outputs: IntArray,
-    widths: IntArray,
     tree_starts: IntArray,
     class_starts: IntArray,
     base: Values,
@@ -131,7 +158,7 @@ def vote(
                 _walk(encoded, nodes, sets, roots, depths, tree, end, size, at, origins)
                 _add(nodes, values, value_starts, outputs, widths, tree, end, size, at, sums)
             for r in range(size):
-                chosen = _choose(sums, r, n_classes, divisors[m], softmax[m])
+                chosen = choose(sums, r, n_classes, divisors[m], softmax[m])
                 votes[first_row + r, m] = labels[class_starts[m] + chosen]
 
 
@@ -216,7 +243,7 @@ def _add(
 
 
 @compiled
-def _choose(sums: Values, r: int, n_classes: int, divisor: float, softmax: bool) -> int:
+def choose(sums: Values, r: int, n_classes: int, divisor: float, softmax: bool) -> int:
     """Return the first class with the largest score."""
     best = 0
     for c in range(1, n_classes):

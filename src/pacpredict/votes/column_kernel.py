@@ -1,0 +1,254 @@
+"""The way through trees whose splits are columns: nothing is compared on it, every answer is there already.
+
+Few splits are distinct: models that saw overlapping halves of one table cut it in the same places. Each distinct split
+is a column of the rows that vote together, a word whose bit r says whether row r goes right. A node is 32 bits, so
+that sixteen share a cache line:
+
+    bits 18-31   distance from this node to its left child; the right child is next to it; 0 at a leaf
+    bits 0-17    the column that is asked, or at a leaf `first_leaf` + the number of the leaf within its tree
+
+Columns from `first_leaf` on are 0 throughout: whoever is at a leaf stays there, and no step asks whether it arrived.
+Numbers, categories and missing values are all the same here. Few rows walk, in blocks of 8 whose columns are bytes that
+stay in the nearest cache; many are swept through the trees, 64 at a time.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from pacpredict.core.compiled import compiled, compiled_into_callers
+from pacpredict.types import FloatArray, IntArray, Votes
+from pacpredict.votes.column_answers import Columns, answer_numbers, answer_sets
+from pacpredict.votes.tree_kernel import BoolArray, EncodedRows, UIntArray, Values, choose
+
+Words = npt.NDArray[np.uint32]
+Order = npt.NDArray[np.uint16]
+
+STEP_SHIFT, STEP_BITS = 18, 14
+COLUMN_BITS = 18
+
+# A byte numbers the leaf of a row in a sweep.
+MOST_SWEPT_LEAVES = 256
+MOST_SWEPT_NODES = 2 * MOST_SWEPT_LEAVES - 1
+
+_ONE, _ZERO, _ALL = np.uint64(1), np.uint64(0), np.uint64(2**64 - 1)
+_STEP_SHIFT, _COLUMN_MASK = np.uint32(STEP_SHIFT), np.uint32((1 << COLUMN_BITS) - 1)
+
+# To turn eight bits into eight bytes of 0 or 1: each byte gets all bits and keeps its own, which becomes its first.
+_EACH, _OWN = np.uint64(0x0101010101010101), np.uint64(0x8040201008040201)
+_ALMOST, _SEVEN, _BYTE = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(7), np.uint64(0xFF)
+
+
+@compiled
+def vote(
+    encoded: EncodedRows,
+    ranks: npt.NDArray[np.uint32],
+    rank_starts: IntArray,
+    sets: UIntArray,
+    set_starts: IntArray,
+    set_columns: IntArray,
+    words: Words,
+    order: Order,
+    sizes: IntArray,
+    widths: IntArray | None,
+    values: Values,
+    roots: UIntArray,
+    depths: IntArray,
+    value_starts: IntArray,
+    outputs: IntArray,
+    tree_starts: IntArray,
+    class_starts: IntArray,
+    base: Values,
+    labels: Votes,
+    divisors: FloatArray,
+    softmax: BoolArray,
+    columns: Columns,
+    rows_of: UIntArray,
+    masks: UIntArray | None,
+    leaves: UIntArray,
+    sums: Values,
+    votes: Votes,
+) -> None:
+    """Fill (n_rows, n_models) votes; a row's votes never depend on the rows beside it."""
+    n_rows, n_models = votes.shape
+    first_leaf = set_columns[-1]
+    rows_at_once = 8 * columns.itemsize
+    for first_row in range(0, n_rows, rows_at_once):
+        size = min(rows_at_once, n_rows - first_row)
+        block = encoded[first_row : first_row + size]
+        columns[:first_leaf] = 0
+        answer_numbers(block, ranks, rank_starts, columns)
+        answer_sets(block, sets, set_starts, set_columns, rows_of, columns)
+        for m in range(n_models):
+            n_classes = class_starts[m + 1] - class_starts[m]
+            for c in range(n_classes):
+                for r in range(size):
+                    sums[c, r] = base[class_starts[m] + c]
+            first, end = tree_starts[m], tree_starts[m + 1]
+            if masks is None:  # known when this is compiled: one of the two is left out
+                _walk(
+                    columns,
+                    words,
+                    first_leaf,
+                    first,
+                    end,
+                    roots,
+                    depths,
+                    values,
+                    value_starts,
+                    outputs,
+                    widths,
+                    size,
+                    sums,
+                )
+            else:
+                _sweep(
+                    columns,
+                    words,
+                    order,
+                    first,
+                    end,
+                    roots,
+                    sizes,
+                    values,
+                    value_starts,
+                    outputs,
+                    widths,
+                    size,
+                    masks,
+                    leaves,
+                    sums,
+                )
+            for r in range(size):
+                chosen = choose(sums, r, n_classes, divisors[m], softmax[m])
+                votes[first_row + r, m] = labels[class_starts[m] + chosen]
+
+
+@compiled
+def _walk(
+    columns: Columns,
+    words: Words,
+    first_leaf: int,
+    first: int,
+    end: int,
+    roots: UIntArray,
+    depths: IntArray,
+    values: Values,
+    value_starts: IntArray,
+    outputs: IntArray,
+    widths: IntArray | None,
+    size: int,
+    sums: Values,
+) -> None:
+    """Bring row after row from root to leaf, in four trees at a time: while one waits for memory, others go on."""
+    last = np.uint64(end) - _ONE
+    for t1 in range(np.uint64(first), np.uint64(end), np.uint64(4)):
+        t2, t3, t4 = min(t1 + _ONE, last), min(t1 + np.uint64(2), last), min(t1 + np.uint64(3), last)
+        depth = max(depths[t1], depths[t2], depths[t3], depths[t4])
+        for r in range(np.uint64(size)):
+            at1, at2, at3, at4 = roots[t1], roots[t2], roots[t3], roots[t4]
+            for _ in range(depth):
+                at1 += _step(columns, words, at1, r)
+                at2 += _step(columns, words, at2, r)
+                at3 += _step(columns, words, at3, r)
+                at4 += _step(columns, words, at4, r)
+            _add(_leaf(words, at1, first_leaf), values, value_starts, outputs, widths, t1, r, sums)
+            if t2 > t1:
+                _add(_leaf(words, at2, first_leaf), values, value_starts, outputs, widths, t2, r, sums)
+            if t3 > t2:
+                _add(_leaf(words, at3, first_leaf), values, value_starts, outputs, widths, t3, r, sums)
+            if t4 > t3:
+                _add(_leaf(words, at4, first_leaf), values, value_starts, outputs, widths, t4, r, sums)
+
+
+@compiled_into_callers
+def _step(columns: Columns, words: Words, at: np.uint64, r: int) -> np.uint64:
+    """Return how far the child is that row r goes to: 0 at a leaf."""
+    word = words[at]
+    right = (np.uint64(columns[word & _COLUMN_MASK]) >> np.uint64(r)) & _ONE
+    return np.uint64(word >> _STEP_SHIFT) + right
+
+
+@compiled_into_callers
+def _leaf(words: Words, at: np.uint64, first_leaf: int) -> np.uint64:
+    return np.uint64(words[at] & _COLUMN_MASK) - np.uint64(first_leaf)
+
+
+@compiled
+def _sweep(
+    columns: Columns,
+    words: Words,
+    order: Order,
+    first: int,
+    end: int,
+    roots: UIntArray,
+    sizes: IntArray,
+    values: Values,
+    value_starts: IntArray,
+    outputs: IntArray,
+    widths: IntArray | None,
+    size: int,
+    masks: UIntArray,
+    leaves: UIntArray,
+    sums: Values,
+) -> None:
+    """Divide all rows at every node, parents before children, until each is at its leaf."""
+    numbers = leaves.view(np.uint8)
+    for t in range(np.uint64(first), np.uint64(end)):
+        n_inner = np.uint64(sizes[t]) >> _ONE
+        masks[_ZERO] = _ALL >> np.uint64(64 - size)
+        _divide(columns, words, order, roots[t], n_inner, masks)
+        _number(order, roots[t] + n_inner, n_inner + _ONE, masks, leaves)
+        for r in range(np.uint64(size)):
+            _add(np.uint64(numbers[r]), values, value_starts, outputs, widths, t, r, sums)
+
+
+@compiled_into_callers
+def _divide(
+    columns: Columns, words: Words, order: Order, root: np.uint64, n_inner: np.uint64, masks: UIntArray
+) -> None:
+    """Send the rows at each inner node to its children."""
+    for j in range(n_inner):
+        i = np.uint64(order[root + j])
+        word, here = words[root + i], masks[i]
+        right, left_child = np.uint64(columns[word & _COLUMN_MASK]), i + np.uint64(word >> _STEP_SHIFT)
+        masks[left_child] = here & ~right
+        masks[left_child + _ONE] = here & right
+
+
+@compiled_into_callers
+def _number(order: Order, first: np.uint64, n_leaves: np.uint64, masks: UIntArray, leaves: UIntArray) -> None:
+    """Write the number of each row's leaf into its byte, one binary digit after the other."""
+    own = masks[MOST_SWEPT_NODES:]
+    for i in range(n_leaves):
+        own[i] = masks[np.uint64(order[first + i])]
+    leaves[:] = 0
+    digit = _ZERO
+    while (n_leaves - _ONE) >> digit != _ZERO:
+        rows = _ZERO  # those whose leaf has this digit
+        for i in range(n_leaves):
+            rows |= own[i] & (_ZERO - ((i >> digit) & _ONE))
+        for b in range(8):
+            of_eight = (((rows >> np.uint64(8 * b)) & _BYTE) * _EACH) & _OWN
+            leaves[b] |= (((of_eight + _ALMOST) >> _SEVEN) & _EACH) << digit
+        digit += _ONE
+
+
+@compiled_into_callers
+def _add(
+    leaf: np.uint64,
+    values: Values,
+    value_starts: IntArray,
+    outputs: IntArray,
+    widths: IntArray | None,
+    t: int | np.uint64,
+    r: int,
+    sums: Values,
+) -> None:
+    """Add what the leaf of tree t says to the sums of row r; the order of trees decides the last bit."""
+    start, output = np.uint64(value_starts[t]), np.uint64(outputs[t])
+    if widths is None:
+        sums[output, r] += values[start + leaf]
+    else:
+        width = np.uint64(widths[t])
+        for j in range(width):
+            sums[output + j, r] += values[start + leaf * width + j]

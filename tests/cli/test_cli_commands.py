@@ -2,10 +2,10 @@
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -278,12 +278,13 @@ def test_json_of_a_plan_imports_nothing_slow():
 
 
 def test_help_is_quick():
-    """The best of five takes less than half a second."""
+    """The best of five takes less than half a second of a processor, however busy that is."""
 
     def seconds():
-        start = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert run("--help").returncode == 0
-        return time.perf_counter() - start
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(seconds() for _ in range(5)) < 0.5
 

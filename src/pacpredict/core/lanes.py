@@ -17,7 +17,7 @@ from numba.extending import intrinsic, models, overload, register_model
 FEW, MANY = 4, 8
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class Lanes(types.Type):
     """The type of `width` numbers."""
 
     def __init__(self, width: int) -> None:
@@ -25,7 +25,7 @@ class Lanes(types.Type):  # type: ignore[misc]
         super().__init__(f"Lanes({width})")
 
 
-class Mask(types.Type):  # type: ignore[misc]
+class Mask(types.Type):
     """The type of `width` truth values."""
 
     def __init__(self, width: int) -> None:
@@ -34,15 +34,20 @@ class Mask(types.Type):  # type: ignore[misc]
 
 
 @register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Lanes) -> None:
-        super().__init__(manager, kind, ir.VectorType(ir.DoubleType(), kind.width))
+        super().__init__(manager, kind, ir.VectorType(ir.DoubleType(), kind.width))  # type: ignore[no-untyped-call]
 
 
 @register_model(Mask)
-class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
+class _MaskModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Mask) -> None:
-        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.width))
+        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.width))  # type: ignore[no-untyped-call]
+
+
+def _written(function: Callable[..., Any]) -> Any:
+    """Make a word of the kernels' language of a function that writes LLVM; for type checkers it is anything."""
+    return intrinsic(function)
 
 
 def _constant(width: int, values: list[float]) -> Any:
@@ -65,10 +70,10 @@ def _widest(*kinds: Any) -> int:
     return max((kind.width for kind in kinds if isinstance(kind, Lanes)), default=0)
 
 
-def _of_two(emit: Callable[[Any, Any, Any], Any], result: type[types.Type]) -> Any:
+def _of_two(emit: Callable[[Any, Any, Any], Any], result: type[Lanes] | type[Mask]) -> Any:
     """Make an operation on lanes and lanes, or on lanes and a single number."""
 
-    @intrinsic
+    @_written
     def operation(_: Any, a: Any, b: Any) -> Any:
         width = _widest(a, b)
 
@@ -85,7 +90,7 @@ def _of_two(emit: Callable[[Any, Any, Any], Any], result: type[types.Type]) -> A
 
 
 def _of_masks(emit: Callable[[Any, Any, Any], Any]) -> Any:
-    @intrinsic
+    @_written
     def operation(_: Any, a: Any, b: Any) -> Any:
         def write(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
             return emit(builder, *values)
@@ -95,7 +100,7 @@ def _of_masks(emit: Callable[[Any, Any, Any], Any]) -> Any:
     return operation
 
 
-def _define(symbol: Any, operation: Any, kind: type[types.Type]) -> None:
+def _define(symbol: Any, operation: Any, kind: type[Lanes] | type[Mask]) -> None:
     def apply(a: Any, b: Any) -> Any:
         return operation(a, b)
 
@@ -121,25 +126,25 @@ _define(operator.and_, _of_masks(lambda builder, x, y: builder.and_(x, y)), Mask
 _define(operator.or_, _of_masks(lambda builder, x, y: builder.or_(x, y)), Mask)
 
 
-@intrinsic
+@_written
 def one(_: Any) -> Any:
     """Return a zero in a single lane."""
     return Lanes(1)(), lambda *_: _constant(1, [0.0])
 
 
-@intrinsic
+@_written
 def few(_: Any) -> Any:
     """Return zeros in a few lanes."""
     return Lanes(FEW)(), lambda *_: _constant(FEW, [0.0] * FEW)
 
 
-@intrinsic
+@_written
 def many(_: Any) -> Any:
     """Return zeros in many lanes."""
     return Lanes(MANY)(), lambda *_: _constant(MANY, [0.0] * MANY)
 
 
-@intrinsic
+@_written
 def numbers_from(_: Any, first: Any, like: Any) -> Any:
     """Return the numbers from `first` on, in as many lanes as `like` has."""
 
@@ -156,7 +161,7 @@ def _address(context: Any, builder: Any, array: Any, kind: Any, start: Any, widt
     return builder.bitcast(builder.gep(data, [start]), pointer)
 
 
-@intrinsic
+@_written
 def load(_: Any, array: Any, start: Any, like: Any) -> Any:
     """Read as many numbers of an array, from `start` on, as `like` has lanes."""
 
@@ -167,7 +172,7 @@ def load(_: Any, array: Any, start: Any, like: Any) -> Any:
     return like(array, start, like), write
 
 
-@intrinsic
+@_written
 def store(_: Any, array: Any, start: Any, lanes: Any) -> Any:
     """Write lanes to an array, from `start` on."""
 
@@ -179,7 +184,7 @@ def store(_: Any, array: Any, start: Any, lanes: Any) -> Any:
     return types.void(array, start, lanes), write
 
 
-@intrinsic
+@_written
 def where(_: Any, mask: Any, this: Any, other: Any) -> Any:
     """Choose lane by lane: `this` where the mask is true, the `other` elsewhere."""
 
@@ -193,7 +198,7 @@ def where(_: Any, mask: Any, this: Any, other: Any) -> Any:
     return Lanes(mask.width)(mask, this, other), write
 
 
-@intrinsic
+@_written
 def all_of(_: Any, mask: Any) -> Any:
     """Tell whether a mask is true in every lane."""
 
@@ -205,11 +210,12 @@ def all_of(_: Any, mask: Any) -> Any:
 
 
 def _of_one(name: str) -> Any:
-    @intrinsic
+    @_written
     def operation(_: Any, lanes: Any) -> Any:
         def write(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
             kind = ir.FunctionType(values[0].type, [values[0].type])
-            function = cgutils.get_or_insert_function(builder.module, kind, f"{name}.v{lanes.width}f64")
+            name_of_width = f"{name}.v{lanes.width}f64"
+            function = cgutils.get_or_insert_function(builder.module, kind, name_of_width)  # type: ignore[no-untyped-call]
             return builder.call(function, values)
 
         return lanes(lanes), write
@@ -221,7 +227,7 @@ root = _of_one("llvm.sqrt")
 magnitude = _of_one("llvm.fabs")
 
 
-@intrinsic
+@_written
 def add_in_turn(_: Any, total: Any, lanes: Any) -> Any:
     """Add lanes to a number, one after the other from the first on."""
 

@@ -2,6 +2,7 @@
 
 Each part measures all its sizes in one run, in seconds of the processor (the least of some rounds), and keeps what it
 has found: a run that was interrupted goes on where it was, and a part that is complete is printed without measuring.
+growth.json beside this file has what README.md shows; `--results FILE` keeps that of another machine.
 "Growth" is the exponent between the two largest sizes: 1 is linear, 0 is constant.
 
     python benchmarks/growth.py                                    all parts but histories, as tables

@@ -31,7 +31,7 @@ def measure_history(
 
     with home.open(url) as ledger:
         lengthen(ledger, n_releases)
-    found["opening after a long run"] = min(_cpu(open_and_close) for _ in range(N_OPENINGS))
+    found["opening after a long run"] = _cpu(open_and_close)  # which checks what was written
     _vouch(home)
     found["opening"] = min(_cpu(open_and_close) for _ in range(N_OPENINGS))
     if url is None:

@@ -2,12 +2,14 @@
 
 import sqlite3
 
+import psycopg
 import pytest
 from small_deployment import KEY, ask, found_home, make_session, serve_at
 
 from pacpredict.exceptions import LedgerDamaged
 from pacpredict.ledger import ending, witnessed
 from pacpredict.ledger import home as homes
+from pacpredict.ledger.postgres import PostgresLedger
 from pacpredict.ledger.witness import FileWitness
 
 LITTLE = 20  # what is looked at of the end of a history, and of what is new
@@ -132,3 +134,24 @@ def test_a_gap_near_the_end_is_noticed_when_it_is_opened(tmp_path, monkeypatch):
     meddle(home, f"DELETE FROM records WHERE sequence = {2 * LITTLE + 1}")
     with pytest.raises(LedgerDamaged, match=f"of the last {LITTLE} it has {LITTLE - 1}"):
         home.open()
+
+
+def read_rows(plan):
+    """Return how many rows each part of a plan has read of the records."""
+    own = [plan["Actual Rows"]] if plan.get("Relation Name") == "records" else []
+    return own + [n for part in plan.get("Plans", []) for n in read_rows(part)]
+
+
+def test_postgresql_does_not_read_all_records(url):
+    """Whether or not it knows how many there are, it looks at no more records than are counted."""
+    PostgresLedger(url, key=KEY).close()
+    with psycopg.connect(url, autocommit=True) as database:
+        database.execute(
+            "INSERT INTO records (sequence, charged_steps, spent_steps, time, chain) "
+            "SELECT i, 0, 0, 'now', sha256(i::text::bytea) FROM generate_series(1, 20000) AS i"
+        )
+        for statement in ("SELECT 1", "VACUUM ANALYZE records"):
+            database.execute(statement)
+            explain = "EXPLAIN (ANALYZE, FORMAT JSON) " + ending.END.replace("?", str(LITTLE))
+            (((found,),),) = database.execute(explain).fetchall()
+            assert max(read_rows(found["Plan"])) == LITTLE

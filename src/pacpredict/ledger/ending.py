@@ -14,7 +14,7 @@ COUNTED = 100_000
 
 # In one statement, so that no commit comes between. They are counted forwards, as disks are read fastest. There are no
 # more than the limit, which tells PostgreSQL not to read all of the table.
-_END = (
+END = (
     f"SELECT {', '.join(heads.COLUMNS)}, (SELECT min(sequence) FROM records), "  # noqa: S608  # all of it is written here
     "(SELECT max(sequence) FROM records), "
     "(SELECT records.chain FROM records ORDER BY records.sequence DESC LIMIT 1), "
@@ -26,7 +26,7 @@ _FIRST_RECORD = f"SELECT {', '.join(COLUMNS)} FROM records ORDER BY sequence LIM
 
 def check_end(connection: Connection, key: bytes, location: str) -> None:
     """Refuse a ledger whose records do not begin and end as they should, or have a gap near the end."""
-    ((*row, first, last, chain, n),) = connection.run(_END, (COUNTED, COUNTED))
+    ((*row, first, last, chain, n),) = connection.run(END, (COUNTED, COUNTED))
     head = heads.from_row(key, tuple(row), location)
     start = first_link(key, head.ledger, head.deployment)
     if last is None:

@@ -36,7 +36,7 @@ def measure_history(
     found["opening"] = min(_cpu(open_and_close) for _ in range(N_OPENINGS))
     if url is None:
         found["gigabytes"] = home.ledger.stat().st_size / 1e9
-        found["opening, nothing cached, by the clock"] = min(_open_from_disk(home) for _ in range(N_OPENINGS))
+        found["opening uncached, by the clock"] = min(_open_from_disk(home) for _ in range(N_OPENINGS))
     else:
         found["opening, by the clock"] = min(_clock(open_and_close) for _ in range(N_OPENINGS))
     with home.open(url) as ledger:

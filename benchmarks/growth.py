@@ -105,7 +105,8 @@ def _write(name: str, value: float) -> str:
         return f"{value:.2f}"
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if value >= size:
-            return f"{value / size:.3g} {unit}"
+            number = value / size
+            return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
     return f"{value * 1e6:.3g} µs"
 
 

@@ -125,6 +125,18 @@ def test_a_server_checks_first_what_nobody_has(tmp_path, monkeypatch):
             assert FileWitness(home.witness, KEY).read().verified == checked * LITTLE
 
 
+def test_a_server_keeps_up_with_what_it_answers(tmp_path, monkeypatch):
+    """However much comes between two looks, it is checked at the next one, so that no backlog grows."""
+    home = found_home(tmp_path / "a.pac")
+    look_at_little(monkeypatch)
+    with home.open() as ledger:
+        session = make_session(ledger)
+        for turn in (1, 2, 3):
+            session.serve([ask(*range((turn - 1) * 5 * LITTLE, turn * 5 * LITTLE))])
+            ledger.keep_up()
+            assert FileWitness(home.witness, KEY).read().verified == turn * 5 * LITTLE
+
+
 def test_a_gap_near_the_end_is_noticed_when_it_is_opened(tmp_path, monkeypatch):
     """The last records are counted even where all were checked before."""
     home = found_home(tmp_path / "a.pac")

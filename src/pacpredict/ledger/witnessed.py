@@ -10,7 +10,8 @@ from pacpredict.ledger.witness import Sighting, Witness
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.mechanism.ledger import Answer, Entry, State
 
-# Records that are checked each time that a server looks: one page, a few milliseconds of every second.
+# Records that are checked each time that a server looks, beside those that came since: one page, a few milliseconds of
+# every second.
 _PATROLLED = 500
 
 
@@ -27,6 +28,7 @@ class WitnessedLedger(Closing):
         self._confirmed = sighting.sequence
         self._looked_at = -1
         self._patrolled = sighting.verified
+        self._come_to = sighting.sequence  # when the last patrol was
         self._damage: str | None = None  # what the patrol has found
 
     @contextmanager
@@ -97,9 +99,11 @@ class WitnessedLedger(Closing):
 
     def _patrol(self) -> None:
         """Check some more records: those first that nobody has checked yet, and at the end from the first one again."""
-        start = self._patrolled if self._patrolled < self.ledger.seen.sequence else 0
+        come_to = self.ledger.seen.sequence
+        start = self._patrolled if self._patrolled < come_to else 0
+        n_checked = _PATROLLED + come_to - self._come_to  # so that it keeps up with what is answered
         try:
-            self._patrolled = self.ledger.check_links(start, _PATROLLED)
+            self._patrolled, self._come_to = self.ledger.check_links(start, n_checked), come_to
         except LedgerDamaged as problem:
             self._damage = str(problem)
             raise

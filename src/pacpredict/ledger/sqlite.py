@@ -156,7 +156,7 @@ class SqliteConnection:
         return found.st_dev, found.st_ino
 
     def _identify_place(self) -> str:
-        directory, file_system = self._look(lambda name: os.stat(os.path.dirname(name))), self._look(os.statvfs)  # noqa: PTH116, PTH120
+        directory, file_system = self._look(lambda _: self._path.parent.stat()), self._look(os.statvfs)
         return f"file {self._file[1]} in directory {directory.st_ino} on {file_system.f_fsid:x}"
 
     def _look(self, look: Callable[[str], T]) -> T:

@@ -1,4 +1,4 @@
-"""The latest answers of a session, so that a turn need not look up in the ledger what the session has just put there."""
+"""The latest answers of a session: a turn need not look up in the ledger what the session has just put there."""
 
 from collections.abc import Callable, Collection, Iterable
 

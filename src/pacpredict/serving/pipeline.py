@@ -24,8 +24,8 @@ from pacpredict.serving.jobs import Answered, Job, Lane, Outcome, Read
 from pacpredict.serving.limits import Limits
 from pacpredict.serving.metrics import Metrics
 
-# Models vote on this many rows at once in a third of the time that they need one by one; more gain little, and are
-# what makes a request a large one.
+# Models vote on this many rows at once in less than half of the time that they need one by one: trees take blocks of
+# this size. More gain little, and are what makes a request a large one.
 _ROWS_PER_VOTE = 64
 
 

@@ -30,7 +30,7 @@ from pacpredict.experiments.datasets import DATASETS
 from pacpredict.experiments.tabular import SEED, fit, split
 from pacpredict.files import write_whole
 from pacpredict.npz import from_bytes, to_bytes
-from pacpredict.pages.svg import Point, Scale, Series, plot
+from pacpredict.pages.svg import Point, Scale, Series, file_of, plot
 from pacpredict.tables.options import TableOptions
 from pacpredict.training.pool import Pool
 from pacpredict.types import FloatArray, IntArray
@@ -39,11 +39,6 @@ EXPONENTS = (12, 16, 20, 24, 28, 32)
 STOPS = tuple(range(100_000, 1_000_001, 100_000))
 CHUNK = 50  # trials that are kept together
 # Of a picture that stands alone, on a light page or a dark one.
-_STYLE = (
-    "text{font:11px sans-serif;fill:#7b858f}.axis{stroke:#9aa4ae;stroke-opacity:.4}.curve{fill:none;stroke:#c8692f;"
-    "stroke-width:2}.curve.second{stroke:#2f8f6b}.curve.third{stroke:#b55}.curve.limit{stroke:#8a949e;"
-    "stroke-dasharray:4 4}@media (prefers-color-scheme:dark){text{fill:#aab4be}.axis{stroke:#5b656f}}"
-)
 _SAYS = (
     "Measured success of the attack for each step budget, and in dashes its ceiling, from 50 to 100 percent."
 )
@@ -193,7 +188,7 @@ def draw(table: list[Row]) -> str:
     x = Scale(0, STOPS[-1], [(stop, f"{stop:,}") for stop in (0, 250_000, 500_000, 750_000, 1_000_000)])
     y = Scale(0.5, 1.0, [(rate / 100, f"{rate} %") for rate in (50, 60, 70, 80, 90, 100)])
     drawn = plot(curves, x, y, "Success of the optimal attack by queries, at 2^-12, 2^-16 and 2^-20 nats")
-    return drawn.replace("</title>", f"</title><desc>{_SAYS}</desc><style>{_STYLE}</style>", 1)
+    return file_of(drawn, _SAYS)
 
 
 def _print(name: str, table: list[Row]) -> None:

@@ -9,6 +9,7 @@ from pacpredict.pages.markup import Child, Markup, tag
 
 _WIDTH, _HEIGHT = 640.0, 170.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 12.0, 12.0, 24.0
+_NAME = 25.0  # how high the name of an axis is, in the large letters of a narrow screen
 
 
 # How moments are written, by the seconds that a picture spans; longer ones have days only.
@@ -137,15 +138,18 @@ class Scale(NamedTuple):
     high: float
     marks: Sequence[tuple[float, str]]
     log: bool = False
+    name: str = ""  # what is measured, and in which unit
 
     def place(self, value: float) -> float:
         inside = min(max(value, self.low), self.high)
         return math.log10(inside) if self.log else inside
 
 
-def plot(series: Sequence[Series], x: Scale, y: Scale, says: str) -> Markup:
+def plot(series: Sequence[Series], x: Scale, y: Scale, says: str, *, height: float = _HEIGHT) -> Markup:
     """Draw curves over one another; what is outside of the axes is drawn at their edge."""
-    axes = _Axes(x.place(x.low), x.place(x.high), y.place(y.low), y.place(y.high))
+    top, bottom = _TOP + _NAME * bool(y.name), _BOTTOM + _NAME * bool(x.name)
+    whole = height + top - _TOP + bottom - _BOTTOM
+    axes = _Axes(x.place(x.low), x.place(x.high), y.place(y.low), y.place(y.high), whole, top, bottom)
 
     def at(point: Point) -> str:
         return f"{axes.x(x.place(point.x)):.2f} {axes.y(y.place(point.y)):.2f}"
@@ -159,21 +163,35 @@ def plot(series: Sequence[Series], x: Scale, y: Scale, says: str) -> Markup:
             drawn.append(tag("path", d=f"M{outline}Z", class_=f"band {one.name}"))
         drawn.append(tag("path", d="M" + "L".join(map(at, one.points)), class_=f"curve {one.name}"))
     marks = ([(scale.place(value), text) for value, text in scale.marks] for scale in (x, y))
-    return picture(_WIDTH, _HEIGHT, says, axes.draw(*marks), drawn)
+    names = [
+        tag("text", y.name, x=0, y=14) if y.name else None,
+        tag("text", x.name, x=_WIDTH - _RIGHT, y=whole - 6, text_anchor="end") if x.name else None,
+    ]
+    return picture(_WIDTH, whole, says, axes.draw(*marks), names, drawn)
 
 
 class _Axes:
     """Where values are in a picture, and the lines and numbers beside them."""
 
-    def __init__(self, x_low: float, x_high: float, y_low: float, y_high: float) -> None:
+    def __init__(
+        self,
+        x_low: float,
+        x_high: float,
+        y_low: float,
+        y_high: float,
+        height: float = _HEIGHT,
+        top: float = _TOP,
+        bottom: float = _BOTTOM,
+    ) -> None:
         self.x_low, self.x_high, self.y_low, self.y_high = x_low, x_high, y_low, y_high
+        self.floor, self.depth = height - bottom, height - top - bottom
 
     def x(self, value: float) -> float:
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (value - self.x_low) / (self.x_high - self.x_low)
 
     def y(self, value: float) -> float:
         share = (value - self.y_low) / (self.y_high - self.y_low)
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * share
+        return self.floor - self.depth * share
 
     def draw(self, x_marks: Sequence[tuple[float, str]], y_marks: Sequence[tuple[float, str]]) -> list[Child]:
         lines: list[Child] = []
@@ -185,7 +203,14 @@ class _Axes:
             x, share = self.x(value), (value - self.x_low) / (self.x_high - self.x_low)
             anchor = "end" if share > 0.96 else "start" if share < 0.04 else "middle"
             lines.append(
-                tag("text", text, x=x, y=_HEIGHT - 6, text_anchor=anchor, class_="minor" if i % 2 else None)
+                tag(
+                    "text",
+                    text,
+                    x=x,
+                    y=self.floor + _BOTTOM - 6,
+                    text_anchor=anchor,
+                    class_="minor" if i % 2 else None,
+                )
             )
         return lines
 

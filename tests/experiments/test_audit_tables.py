@@ -73,8 +73,9 @@ def test_priors_of_groups_begin_at_a_coin_and_part():
     assert found[-1].exact.mean > 1 / 128
     root = read(priors.draw(found))
     assert {"which of them", "any of them", "1 in 128"} <= words(root)
-    documented = Path(__file__).parents[2] / "docs" / "images" / "priors.svg"
-    assert documented.read_text() == f"{priors.draw(found)}\n"  # by the command that stands beside it
+    docs = Path(__file__).parents[2] / "docs"  # where the command stands beside both
+    assert (docs / "images" / "priors.svg").read_text() == f"{priors.draw(found)}\n"
+    assert f"\n{priors.table(found)}\n" in (docs / "audit.md").read_text()
 
 
 def test_adversaries_are_drawn_beside_the_ceiling():

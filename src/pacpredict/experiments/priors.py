@@ -54,6 +54,14 @@ def draw(found: Sequence[GroupPriors]) -> Markup:
     )
 
 
+def table(found: Sequence[GroupPriors]) -> str:
+    rows = [
+        f"{size:4} {one.any.mean:6.3f} {one.any.sd:6.3f} {one.exact.mean:7.3f} {one.exact.sd:6.3f}"
+        for size, one in zip(GROUP_SIZES, found, strict=True)
+    ]
+    return "\n".join(["size    any   (sd)   which   (sd)", *rows])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -63,9 +71,7 @@ def main() -> None:
     found = priors()
     if options.plot is not None:
         save(options.plot, draw(found))
-    print("size    any   (sd)   which   (sd)")
-    for size, one in zip(GROUP_SIZES, found, strict=True):
-        print(f"{size:4} {one.any.mean:6.3f} {one.any.sd:6.3f} {one.exact.mean:7.3f} {one.exact.sd:6.3f}")
+    print(table(found))
 
 
 if __name__ == "__main__":

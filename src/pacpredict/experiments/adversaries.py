@@ -32,7 +32,6 @@ from pacpredict.experiments.pictures import save, stand_alone
 from pacpredict.experiments.tabular import SEED, fit
 from pacpredict.files import write_whole
 from pacpredict.npz import from_bytes, to_bytes
-from pacpredict.pages.markup import Markup
 from pacpredict.types import IntArray, Votes
 
 FREE = Rules("gaussian", TOTAL / N_STEPS, N_STEPS)
@@ -103,7 +102,7 @@ def _slug(player: tuple[Adversary, Reading, Rules]) -> str:
     return f"{adversary}-{sees}-{rules.mechanism}-{'free' if rules.limit is None else 'limited'}"
 
 
-def draw(name: str, rows: Sequence[dict[str, Any]]) -> Markup:
+def draw(name: str, rows: Sequence[dict[str, Any]]) -> str:
     """Return a picture of how often each adversary is right, and of the ceiling, in one file."""
     told = [Told(_name(row), row["targets"], Estimate(**row["success"]), row["ceiling"]) for row in rows]
     title = f"{name}: success of adversaries who choose"

@@ -31,7 +31,6 @@ from pacpredict.experiments.pictures import save, stand_alone
 from pacpredict.experiments.tabular import SEED, fit, split
 from pacpredict.files import write_whole
 from pacpredict.npz import from_bytes, to_bytes
-from pacpredict.pages.markup import Markup
 from pacpredict.pages.svg import Point, Scale, Series, plot
 from pacpredict.tables.options import TableOptions
 from pacpredict.training.pool import Pool
@@ -178,7 +177,7 @@ def main() -> None:
     _print(options.dataset, table)
 
 
-def draw(table: list[Row]) -> Markup:
+def draw(table: list[Row]) -> str:
     """Return a picture of three of the budgets, measured and at most, in one file."""
     shown = dict(zip((12, 16, 20), ("", "second", "third"), strict=True))
     curves = []

@@ -5,30 +5,23 @@ from pathlib import Path
 
 from pacpredict.files import write_whole
 from pacpredict.pages.markup import Child, Markup, tag
-from pacpredict.pages.svg import picture
+from pacpredict.pages.svg import file_of, picture
 
-_STYLE = (
-    "text{font:11px sans-serif;fill:#6b757f}.axis{stroke:#9aa4ae;stroke-opacity:.4}.curve{fill:none;stroke:#c8692f;"
-    "stroke-width:2}.curve.second{stroke:#2f8f6b}.curve.third{stroke:#b55;stroke-dasharray:2 3}.curve.plain{stroke:"
-    "#8a949e}.band{fill:#c8692f;fill-opacity:.2}.band.second{fill:#2f8f6b}.dot{fill:#c8692f}.dot.second{fill:#2f8f6b}"
-    ".curve.limit,.limit{stroke:#8a949e;stroke-dasharray:4 4}"
-    "@media (prefers-color-scheme:dark){text{fill:#aab4be}.axis{stroke:#5b656f}}"
-)
 _WIDTH = 640.0
 _LINE = 20.0  # of words above a plot
 _LETTER = 6.0  # about as wide as the letters of a legend are
 _BETWEEN = 12.0  # plots
 
 
-def save(path: Path, drawn: Markup) -> None:
+def save(path: Path, drawn: str) -> None:
     write_whole(path, f"{drawn}\n".encode())
 
 
 def stand_alone(
     panels: Sequence[tuple[str, Markup]], keys: Sequence[tuple[str, str]], title: str, says: str
-) -> Markup:
+) -> str:
     """Put plots below one another, each under its words, with one legend above all of them."""
-    children: list[Child] = [tag("desc", says), tag("style", Markup(_STYLE)), *_legend(keys)]
+    children: list[Child] = [*_legend(keys)]
     top = _LINE
     for words, drawn in panels:
         if words:
@@ -38,7 +31,7 @@ def stand_alone(
         placed = drawn.replace("<svg", f'<svg y="{top:g}" width="{_WIDTH:g}" height="{height:g}"', 1)
         children.append(Markup(placed))
         top += height + _BETWEEN
-    return picture(_WIDTH, top - _BETWEEN, title, *children)
+    return file_of(picture(_WIDTH, top - _BETWEEN, title, *children), says)
 
 
 def _legend(keys: Sequence[tuple[str, str]]) -> list[Child]:

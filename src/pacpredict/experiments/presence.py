@@ -41,7 +41,6 @@ from pacpredict.files import write_whole
 from pacpredict.learners.registry import learner_named
 from pacpredict.mechanism.planned_budget import plan_budget
 from pacpredict.npz import from_bytes, to_bytes
-from pacpredict.pages.markup import Markup
 from pacpredict.training.pool import Pool
 from pacpredict.training.recipe import Recipe
 from pacpredict.types import IntArray, Votes
@@ -98,7 +97,7 @@ def run(
     return rows
 
 
-def draw(name: str, rows: Sequence[dict[str, Any]]) -> Markup:
+def draw(name: str, rows: Sequence[dict[str, Any]]) -> str:
     """Return a picture of what the best test finds of those who are remembered, at the smallest step."""
     without = rows[-1]["without"]  # by training again, if that was done
     chosen = [

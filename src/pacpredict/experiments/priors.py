@@ -17,7 +17,6 @@ from pacpredict.audit.appendix import GROUP_SIZES
 from pacpredict.core.priors import GroupPriors, Spread, simulate_group_priors
 from pacpredict.experiments.pictures import save, stand_alone
 from pacpredict.experiments.tabular import SEED
-from pacpredict.pages.markup import Markup
 from pacpredict.pages.svg import Point, Scale, Series, plot
 from pacpredict.training.subsets import balanced
 
@@ -30,7 +29,7 @@ def priors() -> list[GroupPriors]:
     return [simulate_group_priors(subsets, size, rng) for size in GROUP_SIZES]
 
 
-def draw(found: Sequence[GroupPriors]) -> Markup:
+def draw(found: Sequence[GroupPriors]) -> str:
     def curve(style: str, spreads: Sequence[Spread]) -> Series:
         points = [Point(size, one.mean) for size, one in zip(GROUP_SIZES, spreads, strict=True)]
         return Series(style, points, [(one.mean - one.sd, one.mean + one.sd) for one in spreads])

@@ -129,7 +129,7 @@ class PackedTrees:
         kernel.encode(x, bool(self.single), self.cuts, self.cut_starts, self.categorical, encoded)
         most_classes = int(np.diff(self.class_starts).max())
         sums = np.empty((most_classes, kernel.ROWS_PER_BLOCK), dtype=self.base.dtype)
-        models: kernel.Models = (
+        models = kernel.Models(
             self.values,
             self.roots,
             self.depths,

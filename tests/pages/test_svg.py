@@ -196,6 +196,19 @@ def test_curves_stay_within_their_axes(values, is_log):
         assert (one.y <= other.y) <= (a[1] >= b[1])
 
 
+def test_axes_say_what_they_measure():
+    """A name stands beyond the numbers of its axis, in room of its own; without names a picture is as it was."""
+    x, y = Scale(0, 1, [(0, "0"), (1, "1")]), Scale(0, 1, [(0, "none"), (1, "all")])
+    curve = [Series("", [Point(0, 0), Point(1, 1)])]
+    bare = read(plot(curve, x, y, "says"))
+    named = read(plot(curve, x._replace(name="queries"), y._replace(name="told"), "says"))
+    assert size_of(named)[1] > size_of(bare)[1]
+    places = {text.text: float(text.get("y")) for text in named.iter(f"{SVG}text")}
+    assert places["told"] < places["all"] - 5
+    assert places["queries"] > places["0"] + 10
+    assert size_of(read(plot(curve, x, y, "says", height=300)))[1] == 300
+
+
 def test_words_behind_curves_do_not_cover_each_other():
     """What a curve shows stands behind its end, at its height, or lower if there are other words already."""
     scale = Scale(0.0, 1.0, [])

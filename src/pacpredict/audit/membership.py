@@ -27,6 +27,8 @@ from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
 # are public; those first on which the models are most divided.
 Strategy = Literal["random", "once", "public", "contested"]
 STRATEGIES: tuple[Strategy, ...] = ("random", "once", "public", "contested")
+# Numbers of queries after which the attacker is looked at.
+N_LOOKS = 10
 # Of the records on which models differ, the share that is taken to be the most contested.
 _MOST_CONTESTED = 0.1
 # Units whose scores make a ROC curve: with a hundred trials half of them make 200,000 cases without membership.
@@ -175,7 +177,7 @@ def _learnt(log_belief: FloatArray) -> FloatArray:
     return np.asarray((p * log_belief).sum(axis=1) + np.log(log_belief.shape[1]))
 
 
-def spread_out(n_queries: int, wanted: int = 10) -> list[int]:
+def spread_out(n_queries: int, wanted: int = N_LOOKS) -> list[int]:
     """Return numbers of queries at equal distances, up to all."""
     return sorted({max(1, round(n_queries * i / wanted)) for i in range(1, wanted + 1)})
 

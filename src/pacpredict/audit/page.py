@@ -9,7 +9,7 @@ from pacpredict.audit.estimates import RATES, Estimate
 from pacpredict.audit.membership import Inference
 from pacpredict.audit.presence import Presence
 from pacpredict.audit.run import Audit
-from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, show, verdict
+from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, show, unsure, verdict
 from pacpredict.core.attacks import true_positives
 from pacpredict.pages.document import bullets, document, facts, figure, figures, legend, section
 from pacpredict.pages.markup import Child, Markup, join, tag
@@ -19,6 +19,9 @@ from pacpredict.pages.words import day, power
 _LEAST_RATE = 1e-5  # where the axes of a ROC curve begin
 # Of groups, whose sizes are all in the picture above the table.
 _SIZES_SHOWN = ("-2", "-5", "-10")
+_INTERVALS = "intervals hold with 99.9 %, of true positives and of noise approximately"
+# What stands beside a claim, by whether it holds.
+_HOLDS: dict[bool | None, Child] = {True: "holds", False: tag("strong", "BROKEN"), None: "not checked"}
 _STRATEGIES = {
     "random": "the pool's records at random",
     "once": "each record of the pool once",
@@ -44,12 +47,12 @@ def render(audit: Audit) -> str:
 
 def _verdict(audit: Audit) -> Markup:
     first, *rest = verdict(audit)
-    is_broken = any(broken(audit))
+    is_fine = not any(broken(audit)) and not any(unsure(audit))
     return tag(
         "div",
         tag("p", tag("strong", first, class_="verdict")),
         [tag("p", sentence) for sentence in rest],
-        class_="promise broken" if is_broken else "promise",
+        class_="promise" if is_fine else "promise broken",
     )
 
 
@@ -63,7 +66,7 @@ def _audited(audit: Audit) -> Markup:
         ("models differ on", f"{show(about['contested_share'])} of the pool's own records"),
         ("claimed", f"{about['total_nats']:.6g} nats in all, {power(about['step_budget_nats'])} an answer"),
         ("limit on log-odds", limit),
-        ("simulated", f"{audit.plan.n_trials:,} futures of each kind; intervals hold with 99.9 %"),
+        ("simulated", f"{audit.plan.n_trials:,} futures of each kind; {_INTERVALS}"),
     ]
     return section("What was audited", facts(rows))
 
@@ -233,18 +236,13 @@ def _priors(attacks: Sequence[Attack]) -> Markup:
 
 
 def _claims(audit: Audit) -> Markup:
-    rows: list[list[Child]] = [
-        [claim.claim, "holds" if claim.holds else tag("strong", "BROKEN"), claim.seen]
-        for claim in audit.claims
-    ]
-    if not rows:
-        nothing = "Not checked: there is no question on which models give exactly two labels."
-        return section("Does the mechanism do what is claimed?", tag("p", nothing))
+    rows: list[list[Child]] = [[claim.claim, _HOLDS[claim.holds], claim.seen] for claim in audit.claims]
     return section(
         "Does the mechanism do what is claimed?",
         tag(
             "p",
-            "Lives of the real mechanism over these votes, at a budget at which what is wrong can be seen.",
+            "Lives of the real mechanism over these votes, at a budget at which what is wrong can be seen. They draw "
+            "from a seeded generator; what is served draws from the operating system, which the last rows are about.",
         ),
         figures(["claim", "", "seen"], rows, n_words=3),
     )

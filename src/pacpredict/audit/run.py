@@ -14,10 +14,13 @@ import numpy as np
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.adversaries import N_STEPS, TOTAL, Adversary, Bout, Duel, choose_targets, duel
 from pacpredict.audit.appendix import Attack, Futures, attack_all, points_of
-from pacpredict.audit.claims import DELTA, STEP, Finding, examine
-from pacpredict.audit.claims import TOTAL as LIVES_TOTAL
+from pacpredict.audit.claims import examine
+from pacpredict.audit.estimates import Finding
 from pacpredict.audit.games import Reading, Rules
+from pacpredict.audit.lives import DELTA, STEP
+from pacpredict.audit.lives import TOTAL as LIVES_TOTAL
 from pacpredict.audit.membership import (
+    N_LOOKS,
     Inference,
     Strategy,
     imagine,
@@ -45,6 +48,8 @@ from pacpredict.types import IntArray, Votes
 
 # Steps in which futures with a larger total spend it: the attacks of appendix C are made at their end, too.
 _LARGER_STEPS = 2000
+# Futures with a larger total are cheap, and there are so many more of them.
+_LARGER_TRIALS = 10
 # Of an audit, as its progress counts them: two of futures and of other attacks, of targets, of claims and of presence.
 _N_PARTS = 8
 
@@ -161,7 +166,8 @@ def _check(plan: Plan) -> None:
 def _needed(artifact: Artifact, plan: Plan) -> int:
     """Return the bytes that an audit takes, about, before any model has voted."""
     n_models, n_units = artifact.recipe.n_models, artifact.space.units.count
-    return memory_needed(n_models, n_units, plan.n_trials, 10) + artifact.n_records * n_models * 16
+    trials = _LARGER_TRIALS * plan.n_trials
+    return memory_needed(n_models, n_units, trials, N_LOOKS) + artifact.n_records * n_models * 16
 
 
 def _attack_futures(subject: Subject, plan: Plan, public: Votes | None) -> tuple[list[Inference], Futures]:
@@ -192,7 +198,7 @@ def _attack_larger(subject: Subject, plan: Plan) -> tuple[Futures, Inference]:
     future = imagine(
         larger,
         questions(larger, "random", _LARGER_STEPS),
-        n_trials=10 * plan.n_trials,
+        n_trials=_LARGER_TRIALS * plan.n_trials,
         seed=plan.seed,
         n_jobs=plan.n_jobs,
     )
@@ -248,12 +254,14 @@ def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
         STEP,
         LIVES_TOTAL,
         charging=subject.budget.charging,
+        # Whatever this deployment does at its end: so that the belief answers in every life, and can be tested.
+        when_exhausted="belief",
         exposure=subject.budget.exposure,
         exposure_delta=DELTA,
     )
     membership = Membership.of(subject.membership, Belief.uniform(subject.n_models))
 
-    def begin(secret: Secret, ledger: MemoryLedger, rng: np.random.Generator) -> Session:
+    def begin(secret: Secret, ledger: MemoryLedger, rng: np.random.Generator | None) -> Session:
         return Session(
             subject.n_classes,
             claimed,

@@ -24,7 +24,7 @@ def findings_of(kind, budget, claimed, decode, seed):
     [*itertools.product(BROKEN, ("argmax", "sample")), *itertools.product(BROKEN_NOISE, ("argmax",))],
 )
 def test_a_broken_deployment_is_caught(what, decode):
-    """Half the noise, or none; noise that cancels; no limit, no charge; labels that tell the secret's: each is found."""
+    """Half the noise, or none; noise that cancels; no limit, no charge; labels that tell the secret: each is found."""
     case = (BROKEN | BROKEN_NOISE)[what]
     missed = [
         seed

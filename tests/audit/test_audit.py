@@ -15,8 +15,7 @@ from records import labels_of, mixed_table
 
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.cells import measured
-from pacpredict.audit.claims import Finding
-from pacpredict.audit.estimates import RATES, Estimate
+from pacpredict.audit.estimates import RATES, Estimate, Finding
 from pacpredict.audit.live import expose
 from pacpredict.audit.live_page import render_exposure
 from pacpredict.audit.membership import memory_needed
@@ -28,8 +27,8 @@ from pacpredict.cli.data import read_pool_of
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidArtifact, InvalidInput, InvalidTable, InvalidVotes
 
-SMALL = Plan(n_trials=5, n_queries=50, n_targets=1, n_runs=10)
-SHORT = ["--trials", "5", "--queries", "50", "--targets", "1", "--runs", "10", "--jobs", "1"]
+SMALL = Plan(n_trials=20, n_queries=50, n_targets=1, n_runs=30)
+SHORT = ["--trials", "20", "--queries", "50", "--targets", "1", "--runs", "30", "--jobs", "1"]
 CHANGING = ("ledger.sqlite", "witness.jsonl")
 
 

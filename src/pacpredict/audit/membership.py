@@ -16,6 +16,7 @@ from pacpredict.audit.estimates import (
     curve,
     mean_of,
     roc,
+    students_mean,
     success_ceiling,
 )
 from pacpredict.audit.subject import Subject, check_memory
@@ -52,7 +53,7 @@ class Inference:
     looks: list[Look]
     true_positives: list[TruePositives]  # after all queries
     curve: list[tuple[float, float]]  # false and true positive rates
-    information: Estimate  # nats that were learnt about the secret, on average
+    information: Estimate  # nats that were learnt about the secret, on average; the interval is approximate
     largest_shift: float  # of anybody's log-odds, at the end of any trial
     from_belief: int  # answers of all trials that the limit on odds kept from being released
 
@@ -152,7 +153,7 @@ def score(subject: Subject, strategy: Strategy, found: Simulation, exposure: flo
         looks,
         roc(scores, members, float(spent[-1]), exposure, delta),
         curve(scores, members),
-        mean_of(_learnt(found.log_belief[:, -1])),
+        students_mean(_learnt(found.log_belief[:, -1])),
         float(np.abs(scores).max()),
         int(found.believed[:, -1].sum()),
     )

@@ -5,10 +5,12 @@ from pacpredict.audit.cells import faint, said
 from pacpredict.audit.futures_page import found_section, futures_section
 from pacpredict.audit.presence_page import presence_section
 from pacpredict.audit.run import Audit
-from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, show, verdict
+from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, show, unsure, verdict
 from pacpredict.pages.document import bullets, document, facts, section
 from pacpredict.pages.markup import Child, Markup, tag
 from pacpredict.pages.words import day, power
+
+_INTERVALS = "intervals hold with 99.9 %, of true positives and of noise approximately"
 
 
 def render(audit: Audit) -> str:
@@ -36,12 +38,12 @@ def render(audit: Audit) -> str:
 
 def _verdict(audit: Audit) -> Markup:
     first, *rest = verdict(audit)
-    is_broken = any(broken(audit))
+    is_fine = not any(broken(audit)) and not any(unsure(audit))
     return tag(
         "div",
         tag("p", tag("strong", first, class_="verdict")),
         said(rest),
-        class_="promise broken" if is_broken else "promise",
+        class_="promise" if is_fine else "promise broken",
     )
 
 
@@ -55,7 +57,7 @@ def _audited(audit: Audit) -> Markup:
         ("models differ on", f"{show(about['contested_share'])} of the pool's own records"),
         ("claimed", f"{about['total_nats']:.6g} nats in all, {power(about['step_budget_nats'])} an answer"),
         ("limit on log-odds", limit),
-        ("simulated", f"{audit.plan.n_trials:,} futures of each kind; intervals hold with 99.9 %"),
+        ("simulated", f"{audit.plan.n_trials:,} futures of each kind; {_INTERVALS}"),
     ]
     return section("What was audited", facts(rows))
 

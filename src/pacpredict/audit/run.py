@@ -14,9 +14,11 @@ import numpy as np
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.adversaries import N_STEPS, TOTAL, Adversary, Bout, Duel, choose_targets, duel
 from pacpredict.audit.appendix import Attack, Futures, attack_all, points_of
-from pacpredict.audit.claims import DELTA, STEP, Finding, examine
-from pacpredict.audit.claims import TOTAL as LIVES_TOTAL
+from pacpredict.audit.claims import examine
+from pacpredict.audit.estimates import Finding
 from pacpredict.audit.games import Reading, Rules
+from pacpredict.audit.lives import DELTA, STEP
+from pacpredict.audit.lives import TOTAL as LIVES_TOTAL
 from pacpredict.audit.membership import (
     N_LOOKS,
     Inference,
@@ -273,12 +275,14 @@ def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
         STEP,
         LIVES_TOTAL,
         charging=subject.budget.charging,
+        # Whatever this deployment does at its end: so that the belief answers in every life, and can be tested.
+        when_exhausted="belief",
         exposure=subject.budget.exposure,
         exposure_delta=DELTA,
     )
     membership = Membership.of(subject.membership, Belief.uniform(subject.n_models))
 
-    def begin(secret: Secret, ledger: MemoryLedger, rng: np.random.Generator) -> Session:
+    def begin(secret: Secret, ledger: MemoryLedger, rng: np.random.Generator | None) -> Session:
         return Session(
             subject.n_classes,
             claimed,

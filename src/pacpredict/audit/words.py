@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pacpredict.audit.adversaries import Adversary, Duel
-from pacpredict.audit.estimates import RATES
+from pacpredict.audit.estimates import RATES, least_to_tell
 from pacpredict.audit.membership import Inference
 from pacpredict.audit.presence import N_VARIANTS, Presence
 from pacpredict.audit.run import Audit
@@ -47,7 +47,7 @@ def broken(audit: Audit) -> Iterator[str]:
             yield f"{attack.question!r} succeeded in {show(attack.success.value)}, at most {show(attack.ceiling)}"
     for duel in audit.duels:
         yield from _broken_duel(duel)
-    yield from (f"{claim.claim}: {claim.seen}" for claim in audit.claims if not claim.holds)
+    yield from (f"{claim.claim}: {claim.seen}" for claim in audit.claims if claim.holds is False)
 
 
 def _broken_future(found: Inference) -> Iterator[str]:
@@ -75,11 +75,42 @@ def _broken_duel(duel: Duel) -> Iterator[str]:
         yield f"log-odds moved by {duel.largest_odds:.3g} in a game that claims a limit of {duel.limit:g}"
 
 
+def unsure(audit: Audit) -> Iterator[str]:
+    """Say what could not have contradicted a promise, whatever this deployment does: it says nothing in its favour."""
+    for found in (*audit.inferences, audit.larger):
+        wanted = least_to_tell(found.looks[-1].ceiling, of_means=True)
+        if wanted is not None and found.trials < wanted:
+            yield (
+                f"{found.trials:,} futures ({found.strategy}) are too few to tell: {wanted:,} could show a success "
+                f"above {show(found.looks[-1].ceiling)}."
+            )
+    for duel in audit.duels:
+        wanted = least_to_tell(duel.ceiling, of_means=False)
+        if wanted is not None and duel.runs < wanted:
+            yield (
+                f"{duel.runs:,} games of an adversary are too few to tell: {wanted:,} could show a success above "
+                f"{show(duel.ceiling)}."
+            )
+    skipped: dict[str, list[str]] = {}
+    for claim in audit.claims:
+        if claim.holds is None:
+            skipped.setdefault(claim.seen.removeprefix("not checked: "), []).append(claim.claim)
+    yield from (
+        f"Not checked, of what the mechanism claims: {', '.join(skipped[why])}; {why}." for why in skipped
+    )
+
+
 def verdict(audit: Audit) -> list[str]:
     """Say in a few sentences what was found."""
-    wrong = list(dict.fromkeys(broken(audit)))
+    wrong, open_ones = (list(dict.fromkeys(said(audit))) for said in (broken, unsure))
     if wrong:
-        return [f"This deployment does not keep what is promised of it: {len(wrong)} findings.", *wrong]
+        head = f"This deployment does not keep what is promised of it: {len(wrong)} findings."
+        return [head, *wrong, *open_ones]
+    head = (
+        "This audit cannot tell whether the deployment keeps what is promised of it."
+        if open_ones
+        else "Nothing was found that contradicts what is promised."
+    )
     last = audit.inferences[0].looks[-1]
     strongest = max(audit.duels, key=lambda one: one.success.value)
     share = (strongest.success.value - 0.5) / max(strongest.ceiling - 0.5, 1e-9)
@@ -99,7 +130,7 @@ def verdict(audit: Audit) -> list[str]:
         f"{show(strongest.success.value)}: {100 * share:.0f} % of the way from a coin to the ceiling of "
         f"{show(strongest.ceiling)}."
     )
-    return ["Nothing was found that contradicts what is promised.", on_average, at_worst]
+    return [head, *open_ones, on_average, at_worst]
 
 
 def name_of(one: Duel) -> str:
@@ -151,10 +182,9 @@ def show(rate: float) -> str:
 
 
 def to_json(audit: Audit) -> dict[str, Any]:
-    """Return all of it for programs, with the verdict."""
-    wrong = list(broken(audit))
+    """Return all of it for programs, with the verdict; whether all holds is null where that cannot be told."""
     return {
-        "holds": not wrong,
+        "holds": False if any(broken(audit)) else None if any(unsure(audit)) else True,
         "verdict": verdict(audit),
         "about_the_pool": pool_in_words(audit),
         **plain(audit),

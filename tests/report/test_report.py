@@ -56,6 +56,34 @@ def test_the_page_says_what_the_deployment_says(home):
     assert f"{sum(found.exposure['histogram']['units'])} records" in render(found)
 
 
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("halt", "nothing new is answered"),
+        ("unanimous", "only questions on which all models agree are answered"),
+        ("belief", "answers are drawn from what everybody may believe"),
+    ],
+)
+def test_settings_are_said_as_they_are(tmp_path, when, words):
+    """What happens at the end, the share of a subset and every decoder on record are those of this deployment."""
+    how = recipe(step=2.0**-12, total=0.25, when_exhausted=when, rate=0.25, n_models=8)
+    fit_small(tmp_path / "a.pac", how=how)
+    with Deployment.open(tmp_path / "a.pac", decode="map") as deployment:
+        deployment.ask(mixed_table(40, seed=3))
+    with Deployment.open(tmp_path / "a.pac") as deployment:
+        found, unread = gather(deployment), gather(deployment, verify=False)
+    assert list(found.decoders) == ["argmax", "map"]
+    text = text_of(render(found))
+    for each in (
+        words,
+        "Before any answer it was 25 %",
+        "decoder argmax, on record also map",
+        "By map answers tend to",
+    ):
+        assert each in text, each
+    assert "decoder argmax now; the history was not read" in text_of(render(unread))
+
+
 def test_what_is_not_protected_stands_beside_what_is(home):
     """Both lists are there, and the pool comes first."""
     with Deployment.open(home) as deployment:

@@ -1,7 +1,6 @@
 """What the page counts, and what it does not tell."""
 
 import html
-import math
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -61,6 +60,17 @@ def test_silence_of_a_server_that_begins_after_the_end():
         "belief": 0,
         "free": 2,
     }
+
+
+@pytest.mark.parametrize("votes", [AGREED, DIFFER])
+def test_flat_charges_tell_nothing(votes):
+    """Where every answer is charged, whether models differ is told neither before the end nor after it."""
+    session = Session(2, Budget(STEP, 3 * STEP, charging="flat", when_exhausted="belief"), 8)
+    counting = Counting(session, Uncounted())
+    session.answer_all([AGREED, votes])
+    assert counting.read().answers == {"charged": 2, "agreed": 0, "belief": 0, "free": 0}
+    session.answer_all([DIFFER, votes, votes])
+    assert counting.read().answers == {"charged": 3, "agreed": 0, "belief": 0, "free": 2}
 
 
 @pytest.mark.parametrize("when", ["belief", "unanimous"])
@@ -194,7 +204,7 @@ def test_the_planner_knows_the_limit_on_odds(exposure):
     expected = min(plan(queries=100_000, step_budget=2.0**-20).tpr, tpr_for_epsilon(limit, 0.001, 1e-9))
     assert expected < plan(queries=100_000, step_budget=2.0**-20).tpr
     whose = "the default limit" if exposure is None else "the deployment's limit"
-    assert f"with {whose} on odds, a factor of {math.exp(limit):.3g}" in html.unescape(shown)
+    assert f"with {whose} on odds, a factor of {2.72 if exposure is None else 1.29}" in html.unescape(shown)
     assert f"<td>{percent(expected)}</td>" in shown
 
 

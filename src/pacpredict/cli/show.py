@@ -10,6 +10,7 @@ from pacpredict.cli.columns import print_columns, print_points
 from pacpredict.cli.command import Command
 from pacpredict.cli.options import add_artifact, add_json, add_ledger
 from pacpredict.cli.table import at_most, nats, percent_at_most, print_attacks, print_table
+from pacpredict.pages.words import factor
 from pacpredict.show import percent
 
 # Of artifacts that were made before there were units.
@@ -126,7 +127,7 @@ def print_promise(privacy: dict[str, Any], unit: str) -> None:
     """Show the three figures of a promise, and what DP of the same average success would promise."""
     false, limit = f"{100 * privacy['fpr']:g} %", privacy["odds_limit"]
     epsilon = f"{at_most(privacy['epsilon'])} (delta {privacy['delta']:g})"
-    odds = "no limit" if limit is None else f"factor {math.exp(limit):.4g} (epsilon {limit:g})"
+    odds = "no limit" if limit is None else f"factor {factor(limit)} (epsilon {limit:g})"
     rows = [
         (f"{unit}s told rightly, on average", percent_at_most(privacy["bounds"]["membership"]["success"])),
         (f"found at {false} false alarms", percent_at_most(privacy["tpr"])),

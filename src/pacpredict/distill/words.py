@@ -1,11 +1,10 @@
 """What a card says, in sentences and tables that Markdown and HTML share."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pacpredict.core.attacks import QUESTIONS
-from pacpredict.pages.words import percent, power
+from pacpredict.pages.words import factor, percent, power
 
 _FILTERS = {
     "corrected": "kept and different from the secret model's label with a probability of at most {0}, whatever that "
@@ -77,7 +76,7 @@ def _promise(promise: Mapping[str, Any], labels: Mapping[str, Any]) -> list["str
         limit = promise["odds_limit"]
         said.append(
             f"In no history do the odds that a {unit} was trained on move by more than a factor of "
-            f"**{math.exp(limit):.3g}** (epsilon {limit:g}), but for a probability of {promise['odds_delta']:g}."
+            f"**{factor(limit)}** (epsilon {limit:g}), but for a probability of {promise['odds_delta']:g}."
         )
     if promise["epsilon"] is not None:
         said.append(

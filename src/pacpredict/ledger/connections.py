@@ -26,6 +26,9 @@ class Connection(Protocol):
     def begin(self) -> None:
         """Begin a transaction that excludes those of all other writers."""
 
+    def settle(self) -> None:
+        """Undo, in a transaction, what code within the database may have made of names and settings."""
+
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]: ...
 
     def run_many(self, statement: str, rows: Sequence[Row]) -> None: ...

@@ -5,6 +5,8 @@ from functools import cache
 from typing import Any, Self
 
 from pacpredict.exceptions import InvalidInput, LedgerDamaged, LedgerError, LedgerUnavailable, MissingExtra
+from pacpredict.ledger import postgres_guard
+from pacpredict.ledger.postgres_guard import Guard
 from pacpredict.ledger.records import Row
 from pacpredict.ledger.schema import POSTGRESQL, Migration, begin_schema, is_current, migrate
 from pacpredict.ledger.sql import SqlLedger, found_ledger
@@ -20,13 +22,17 @@ except ImportError as problem:
 # How long a turn waits for those of others. A commit takes milliseconds.
 _PATIENCE_S = 30.0
 
-# Every session does this first. A host that stops in the middle of its turn loses it after a minute, instead of
-# stopping all others.
+# Every session does this first, whatever a role or a database has set. A host that stops in the middle of its turn
+# loses it after a minute, instead of stopping all others. Warnings must come through: one is that a standby may lack
+# what was committed.
 _SETTINGS = (
     "SET synchronous_commit = on",
+    "SET statement_timeout = 0",
     "SET idle_in_transaction_session_timeout = '60s'",
     "SET tcp_keepalives_idle = 10",
-    "SET client_min_messages = error",
+    "SET client_min_messages = warning",
+    "SET client_encoding = 'UTF8'",
+    "SET extra_float_digits = 1",
 )
 
 # The number of the lock that keeps two hosts from creating or migrating the tables at once: "pacp" in ASCII.
@@ -90,6 +96,8 @@ class PostgresConnection:
     def __init__(self, url: str, patience_s: float = _PATIENCE_S) -> None:
         self.location = describe_url(url)
         self._patience_s = patience_s
+        self._guard: Guard | None = None  # until there are tables
+        self._warnings: list[str] = []
         try:
             # Transactions are begun by hand.
             self._postgres = psycopg.connect(
@@ -97,6 +105,7 @@ class PostgresConnection:
             )
         except psycopg.Error as problem:
             raise self._explain(problem) from None
+        self._postgres.add_notice_handler(self._note)
         try:
             for statement in _SETTINGS:
                 self.run(statement)
@@ -127,7 +136,20 @@ class PostgresConnection:
 
         Its commit is synchronous whatever a connection pooler has made of the session's settings.
         """
-        self.run("BEGIN; SET LOCAL synchronous_commit = on; SELECT one FROM state FOR UPDATE")
+        self.run(self._guarded().begin)
+
+    def settle(self) -> None:
+        self.run(self._guarded().settle)
+
+    def _guarded(self) -> Guard:
+        """Find the tables, once, and refuse those that somebody has meddled with."""
+        if self._guard is None:
+            ((number, name),) = self.run(postgres_guard.FIND)
+            guard = Guard(number, name)
+            self.run(guard.names)
+            self.run(guard.check)
+            self._guard = guard
+        return self._guard
 
     def _has_tables(self) -> bool:
         return self.run("SELECT to_regclass('schema_version')") != [(None,)]
@@ -144,6 +166,7 @@ class PostgresConnection:
                 f"there is no ledger at {self.location}. If this is the right place, move the ledger of the artifact "
                 "there"
             )
+        self._guarded()
 
     def begin_schema(self) -> None:
         self.run(f"BEGIN; SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
@@ -165,7 +188,18 @@ class PostgresConnection:
             raise self._explain(problem) from None
 
     def commit(self) -> None:
-        self.run("COMMIT")
+        self._warnings.clear()
+        self.run("COMMIT" if self._guard is None else self._guard.commit)
+        if self._warnings:
+            # Such as that somebody has cancelled the wait for a synchronous standby.
+            raise LedgerUnavailable(
+                f"the ledger at {self.location} has committed with a warning ({self._warnings[0]}): a standby may lack "
+                "what was written; see to the standby"
+            )
+
+    def _note(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.severity_nonlocalized == "WARNING":
+            self._warnings.append(notice.message_primary or "")
 
     def rollback(self) -> None:
         self.run("ROLLBACK")
@@ -192,6 +226,11 @@ class PostgresConnection:
         what = f"the ledger at {self.location}"
         if code.startswith("23"):
             return reuse_conflict()
+        if code == postgres_guard.MEDDLED_CODE:
+            return LedgerDamaged(
+                f"{what} has a trigger, a rule, a policy or a table that does not survive a crash, which did not come "
+                "from pacpredict. Nothing was released: remove it"
+            )
         if code.startswith(_REFUSED):
             return LedgerUnavailable(
                 f"{what} does not let us in ({text}); check the URL, the password and the grants"
@@ -221,7 +260,10 @@ def describe_url(url: str) -> str:
         ) from problem
     user, host, port, name = (parts.get(key) for key in ("user", "host", "port", "dbname"))
     address = f"{host or 'localhost'}:{port}" if port else (host or "localhost")
-    return f"postgresql://{f'{user}@' if user else ''}{address}/{name or user or ''}"
+    # Other ways to say which server is meant: two URLs that lead to two servers must not look the same.
+    other = "&".join(f"{key}={parts[key]}" for key in ("hostaddr", "service") if parts.get(key))
+    described = f"postgresql://{f'{user}@' if user else ''}{address}/{name or user or ''}"
+    return f"{described}?{other}" if other else described
 
 
 @cache

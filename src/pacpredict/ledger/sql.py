@@ -217,6 +217,7 @@ class SqlLedger(Closing):
 
     def _check_written(self, writer: Connection, head: Head, n_rows: int) -> None:
         """Refuse to go on if the database did not keep what it was given, as with a trigger that somebody put there."""
+        writer.settle()
         ((state, chain, n),) = writer.run(_WRITTEN, (head.sequence, head.sequence - n_rows))
         if bytes(state) != head.chain or n != n_rows or (n_rows and bytes(chain or b"") != head.chain):
             raise self._damaged("it does not keep what is written to it. Nothing was released")
@@ -233,7 +234,11 @@ class SqlLedger(Closing):
                 connection = self._connect()
                 try:
                     connection.begin()  # waits until the lost transaction has ended, one way or the other
-                    return connection.run(_CHAIN_AT, (sequence,)) == [(chain,)]
+                    is_there = connection.run(_CHAIN_AT, (sequence,)) == [(chain,)]
+                    # A later commit is confirmed by a synchronous standby only with all that came before it.
+                    connection.run("UPDATE state SET one = one")
+                    connection.commit()
+                    return is_there
                 finally:
                     connection.close()
             except LedgerUnavailable:

@@ -113,6 +113,9 @@ class SqliteConnection:
     def begin(self) -> None:
         self.run("BEGIN IMMEDIATE")
 
+    def settle(self) -> None:
+        """Do nothing: a trigger of SQLite changes rows, and neither names nor settings."""
+
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         try:
             return self._sqlite.execute(statement, values).fetchall()

@@ -1,16 +1,17 @@
 """Does a ledger say what happened? Replay its chain, its spending and its belief, and compare every bit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pacpredict.core.belief import Belief
+from pacpredict.core.decode import DECODERS, Decoder
 from pacpredict.core.exposure import Membership
 from pacpredict.exceptions import LedgerConflict, LedgerDamaged, LedgerError
 from pacpredict.ledger.head import Head
 from pacpredict.ledger.records import Record
 from pacpredict.ledger.sql import SqlLedger
 from pacpredict.mechanism.budget import Budget
-from pacpredict.mechanism.ledger import Entry, State
+from pacpredict.mechanism.ledger import Entry, Kind, State
 from pacpredict.mechanism.limit import Limit
 from pacpredict.mechanism.replay import replay
 from pacpredict.mechanism.resume import describe_origin
@@ -27,6 +28,7 @@ class Verification(NamedTuple):
     spent_nats: float  # the sum of all charges, which every record states rightly
     total_nats: float  # and which is not more than this
     chain: str  # stands for the whole history: whoever wrote it down earlier can see that it was continued
+    decoders: tuple[Decoder, ...] = ()  # by which contested queries were answered, as far as records say
 
 
 def verify(
@@ -49,7 +51,8 @@ def verify(
         )
     if state.spent_steps > budget.total_steps:
         raise _damaged(ledger, f"{budget.nats(state.spent_steps):g} nats are spent, of {budget.total:g}")
-    entries = checked_entries(ledger, head)
+    kinds: set[Kind | None] = set()
+    entries = _noting(kinds, checked_entries(ledger, head))
     try:
         replayed = replay(entries, n_classes, budget.step, prior, limit=limit, total_steps=budget.total_steps)
     except LedgerDamaged:
@@ -65,7 +68,15 @@ def verify(
         budget.nats(state.spent_steps),
         budget.total,
         head.chain.hex(),
+        tuple(decoder for decoder in DECODERS if decoder in kinds),
     )
+
+
+def _noting(kinds: set[Kind | None], entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Pass entries on, and remember of which kinds there were any."""
+    for entry in entries:
+        kinds.add(entry.kind)
+        yield entry
 
 
 def checked_entries(ledger: SqlLedger, head: Head) -> Iterator[Entry]:

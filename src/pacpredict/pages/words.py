@@ -12,6 +12,14 @@ def percent(probability: float) -> str:
     return f"{exact.quantize(digits, rounding=ROUND_CEILING).normalize():f} %"
 
 
+def factor(limit: float) -> str:
+    """Return by which factor odds move at most if their logarithm moves by no more than a limit, rounded up."""
+    # One step above the nearest number: how far exp may be off.
+    exact = Decimal(repr(math.nextafter(math.exp(limit), math.inf)))
+    digits = Decimal(1).scaleb(min(-2, (exact - 1).adjusted() - 1))
+    return f"{exact.quantize(digits, rounding=ROUND_CEILING).normalize():,f}"
+
+
 def power(budget: float) -> str:
     """Return nats as a power of two, in which the paper writes budgets."""
     exponent = math.log2(budget)

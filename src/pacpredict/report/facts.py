@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
+from pacpredict.core.decode import Decoder
 from pacpredict.deployment import Deployment
 from pacpredict.ledger.verify import Verification
 from pacpredict.training.space import summarise_exposure
@@ -40,6 +41,7 @@ class Facts:
     releases: int
     chain: str  # the last link, in hexadecimal
     verified: Verification | None  # None if nobody looked
+    decoders: Sequence[Decoder]  # the one in use, and those by which answers on record were given
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -55,6 +57,7 @@ class Facts:
             "releases": self.releases,
             "chain": self.chain,
             "verified": self.verified is not None,
+            "decoders": list(self.decoders),
         }
 
 
@@ -79,6 +82,7 @@ def gather(deployment: Deployment, *, verify: bool = True) -> Facts:
         releases=link.sequence,
         chain=link.chain.hex(),
         verified=verified,
+        decoders=sorted({privacy["decoder"], *(verified.decoders if verified else ())}),
     )
 
 

@@ -1,21 +1,26 @@
 """The report as a page: two sheets of paper, or one long screen."""
 
-import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from pacpredict.mechanism.budget import WhenExhausted
 from pacpredict.pages.document import bullets, commands, document, facts, figure, figures, section
 from pacpredict.pages.markup import Child, Markup, join, tag
 from pacpredict.pages.svg import Point, histogram, over_time, reach
-from pacpredict.pages.words import day, percent, power
+from pacpredict.pages.words import day, factor, percent, power
 from pacpredict.report.facts import Facts
 
 # What the answers of a decoder say about the pool as a whole, in which everybody is.
 _ABOUT_THE_POOL = {
-    "argmax": "By this decoder an answer is what all models say where they agree, and mostly noise where they do not.",
-    "sample": "By this decoder an answer is a label that models give, as often as they give it.",
-    "map": "By this decoder answers tend to the vote of all models, in which everybody among the records has a share.",
+    "argmax": "By argmax an answer is what all models say where they agree, and mostly noise where they do not.",
+    "sample": "By sample an answer is a label that models give, as often as they give it.",
+    "map": "By map answers tend to the vote of all models, in which everybody among the records has a share.",
+}
+_WHEN_SPENT: dict[WhenExhausted, str] = {
+    "halt": "When that is spent, nothing new is answered.",
+    "unanimous": "When that is spent, only questions on which all models agree are answered.",
+    "belief": "When that is spent, answers are drawn from what everybody may believe by then, and reveal nothing more.",
 }
 _LEARNT_BY_IMITATION = "A model that imitates this one, trained on its answers."
 _SECOND = (
@@ -38,7 +43,7 @@ def _first_sheet(report: Facts) -> Markup:
         tag("div", _protected(report), _unprotected(report), class_="columns"),
         tag(
             "div",
-            section("How it works", tag("p", _works(report.about))),
+            section("How it works", tag("p", _works(report.about, report.privacy["when_exhausted"]))),
             section("What it rests on", bullets(_premises(name))),
             class_="columns",
         ),
@@ -89,7 +94,7 @@ def _limit(privacy: dict[str, Any], unit: str) -> list[Markup]:
         tag(
             "p",
             f"In no history do the odds that a {unit} was trained on move by more than a factor of ",
-            tag("strong", f"{math.exp(limit):.3g}"),
+            tag("strong", factor(limit)),
             f" (epsilon {limit:g}), but for a probability of {privacy['odds_delta']:g}.",
         )
     ]
@@ -124,14 +129,14 @@ def _protected(report: Facts) -> Markup:
 
 
 def _unprotected(report: Facts) -> Markup:
-    about, decoder = report.about, report.privacy["decoder"]
+    about, pool = report.about, " ".join(_ABOUT_THE_POOL[decoder] for decoder in report.decoders)
     persons = f"Several records of one person: the figures are for one {_unit(about)}. For persons, fit with --person."
     return section(
         "Not protected",
         bullets(
             [
                 tag("strong", "Being among the records at all."),
-                join(tag("strong", "What the records say as a whole."), f" {_ABOUT_THE_POOL[decoder]}"),
+                join(tag("strong", "What the records say as a whole."), f" {pool}"),
                 *([] if about["unit"] == "person" else [persons]),
                 _LEARNT_BY_IMITATION,
                 _SECOND,
@@ -141,13 +146,13 @@ def _unprotected(report: Facts) -> Markup:
     )
 
 
-def _works(about: dict[str, Any]) -> str:
+def _works(about: dict[str, Any], when_exhausted: WhenExhausted) -> str:
     share = "half" if about["rate"] == 0.5 else f"a share of {about['rate']:.3g}"
     return (
         f"Each {_unit(about)} was put, at random, into {share} of {about['models']} subsets, and a model was trained "
         "on each subset. One subset was drawn in secret: it is the training set. An answer is the label of its model, "
         "made noisy as far as models disagree. How noisy is computed from what an attacker can believe by then, so "
-        "that an answer reveals at most its part of the budget. When that is spent, no more is answered."
+        f"that an answer reveals at most its part of the budget. {_WHEN_SPENT[when_exhausted]}"
     )
 
 
@@ -172,7 +177,7 @@ def _deployed(report: Facts) -> Markup:
         ),
         ("told apart", _listed(about["classes"])),
         ("learned from", _listed([f"{n} {kind}" for kind, n in about["columns"].items()])),
-        ("answers", f"decoder {privacy['decoder']}; charged {charged}{_contested(about)}"),
+        ("answers", f"{_decoders(report)}; charged {charged}{_contested(about)}"),
         (
             "budget",
             f"{privacy['total_nats']:.6g} nats in all, at most {power(privacy['step_budget_nats'])} for an answer",
@@ -212,7 +217,8 @@ def _revealed(report: Facts) -> list[Child]:
         f"probability between {smallest} and {largest}, that it was trained on."
     )
     says = f"Exposure of {sum(counts):,} {unit}s: from {smallest} to {largest}"
-    caption = f"How many {unit}s have which exposure. A half is what it was before any answer."
+    before = "a half" if report.about["rate"] == 0.5 else percent(report.about["rate"])
+    caption = f"How many {unit}s have which exposure. Before any answer it was {before}."
     return [tag("p", text), figure(histogram(edges, counts, says), caption)]
 
 
@@ -257,6 +263,16 @@ def _listed(names: Sequence[str], most: int = 8) -> str:
     """List names, and say how many more there are: a report has two pages."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(name if len(name) <= 40 else f"{name[:39]}…" for name in names[:most]) + more
+
+
+def _decoders(report: Facts) -> str:
+    """Name the decoder in use, and what else answers on record were given by."""
+    now, others = (
+        report.privacy["decoder"],
+        [each for each in report.decoders if each != report.privacy["decoder"]],
+    )
+    before = f", on record also {' and '.join(others)}" if others else ""
+    return f"decoder {now}{before}{'' if report.verified else ' now; the history was not read'}"
 
 
 def _contested(about: dict[str, Any]) -> str:

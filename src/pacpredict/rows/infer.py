@@ -70,7 +70,7 @@ def _kind(given: Any, kinds: Collection[RowKind], column: str | None) -> RowKind
     if kind in kinds:
         return kind
     if kind == "table" and not others:
-        return first  # nothing that is known by its form: who reads it says what is wrong
+        return first  # nothing that is known by its form: whoever reads it says what is wrong
     wanted = " or ".join(IN_WORDS[one] for one in kinds)
     raise InvalidTable(f"these records look like {IN_WORDS[kind]}, but the learner takes {wanted}")
 

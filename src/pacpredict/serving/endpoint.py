@@ -1,4 +1,4 @@
-"""From a handler to an ASGI app: who may not call is refused, what it returns is sent, and errors become responses."""
+"""From a handler to an ASGI app: whoever may not call is refused, what it returns is sent, errors become responses."""
 
 from collections.abc import Awaitable, Callable
 

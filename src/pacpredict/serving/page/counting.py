@@ -48,12 +48,18 @@ class Counting:
         return Counts(counted, sorted(latency.items()))
 
     def _answers(self, state: State) -> dict[str, int]:
-        budget = self._session.budget
-        # Of a flat charge one cannot tell who answered, and all of them cost the same.
-        contested = state.spent_steps if budget.charging == "adaptive" else state.contested
-        n_free = state.sequence - contested
-        if not budget.is_silent(state.spent_steps):
-            belief = state.contested - contested
+        budget, charged = self._session.budget, state.spent_steps
+        is_flat = (
+            budget.charging == "flat"
+        )  # then only what the belief answers is free, and a charge tells nothing
+        n_free = state.sequence - charged
+        if not budget.is_silent(charged):
+            belief = n_free if is_flat else state.contested - charged
             self._last = _Free(n_free - belief, belief)
         agreed, belief = self._last
-        return {"contested": contested, "agreed": agreed, "belief": belief, "free": n_free - agreed - belief}
+        return {
+            "charged" if is_flat else "contested": charged,
+            "agreed": agreed,
+            "belief": belief,
+            "free": n_free - agreed - belief,
+        }

@@ -11,7 +11,7 @@ from pacpredict.exceptions import InvalidPlan
 from pacpredict.mechanism.budget import Budget
 from pacpredict.pages.document import facts, section
 from pacpredict.pages.markup import Child, Markup, tag
-from pacpredict.pages.words import percent, power
+from pacpredict.pages.words import factor, percent, power
 from pacpredict.written import count, real
 
 # More answers than anybody gives, and digits than anybody reads.
@@ -93,4 +93,4 @@ def _with_limit(total: float, budget: Budget, prior: float) -> tuple[str, Child]
         else ("the deployment's limit", budget.exposure, budget.exposure_delta)
     )
     found = true_positives(total, prior, limit, delta)
-    return f"with {whose} on odds, a factor of {math.exp(limit):.3g}", percent(found)
+    return f"with {whose} on odds, a factor of {factor(limit)}", percent(found)

@@ -1,11 +1,10 @@
 """What a deployment promises: the four sentences of docs/threat-model.md, with its own figures."""
 
-import math
 from typing import Any
 
 from pacpredict.pages.document import section
 from pacpredict.pages.markup import Markup, join, tag
-from pacpredict.pages.words import percent
+from pacpredict.pages.words import factor, percent
 
 
 def render_promise(name: str, unit: str, privacy: dict[str, Any]) -> Markup:
@@ -46,7 +45,7 @@ def _every_history(unit: str, privacy: dict[str, Any]) -> Markup:
     but = f", but for a probability of one in {round(1 / delta):,}" if delta else ""
     return join(
         f"Whatever is asked and answered, the odds that a {unit} was trained on move by no more than a factor of ",
-        tag("strong", f"{math.exp(limit):.3g}"),
+        tag("strong", factor(limit)),
         f"{but}.",
     )
 

@@ -1,4 +1,4 @@
-"""The frame of the pages, the same for every deployment: who has no key sees nothing else.
+"""The frame of the pages, the same for every deployment: whoever has no key sees nothing else.
 
 What a page says is fetched by its script, with the key of whoever looks at it, as pieces of HTML that the server has
 made. So there is one implementation of every number, and the script is small.

@@ -14,13 +14,14 @@ from pacpredict.pages.svg import histogram, key, stacked
 # In the order in which bars are stacked: how answers came about, and what people call it.
 KINDS = {
     "contested": "charged: models differ",
+    "charged": "charged, as every answer is",
     "agreed": "free: all models agree",
     "belief": "free: drawn from the belief",
     "free": "free: either of these",
     "repeated": "repeated",
     "refused": "refused",
 }
-_RARE = {"belief", "free"}
+_RARE = {"charged", "belief", "free"}
 
 
 class Counts(NamedTuple):

@@ -1,0 +1,60 @@
+"""What keeps code within a PostgreSQL database from deciding what a turn writes, and where.
+
+A trigger, a rule or a policy runs in the session of whoever writes. It can move a row elsewhere, let names lead to
+temporary tables that vanish with the session, or switch synchronous commits off. So the tables must have none, and
+before anything is read back or committed the names and settings of the session are put right again.
+"""
+
+from typing import NamedTuple
+
+_TABLES = "'state', 'records', 'keys', 'key_use', 'old_chains', 'schema_version'"
+
+# Not a table, or one that a crash empties, or with code of somebody else's.
+_MEDDLED = (
+    "SELECT FROM pg_class WHERE relnamespace = {number} AND relname IN ({tables}) AND "
+    "(relkind <> 'r' OR relpersistence <> 'p' OR relrowsecurity "
+    "OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = pg_class.oid) "
+    "OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = pg_class.oid AND NOT tgisinternal))"
+)
+
+# Which schema the names led to when the connection was made.
+FIND = (
+    "SELECT pg_namespace.oid::bigint, quote_ident(nspname) FROM pg_class JOIN pg_namespace "
+    "ON pg_namespace.oid = relnamespace WHERE pg_class.oid = to_regclass('schema_version')"
+)
+
+# A division by zero ends a message of several statements, and the transaction: nothing after it is done.
+MEDDLED_CODE = "22012"
+
+
+class Guard(NamedTuple):
+    """The schema of a ledger's tables, by its number and by its name in quotes."""
+
+    number: int
+    name: str
+
+    @property
+    def names(self) -> str:
+        """Let names lead to the tables: by default temporary ones come first."""
+        return f"SET search_path = {self.name}, pg_temp"
+
+    @property
+    def settle(self) -> str:
+        """Put the names and the durability of a transaction right, whatever was made of the session's."""
+        return f"SET LOCAL search_path = {self.name}, pg_temp; SET LOCAL synchronous_commit = on"
+
+    @property
+    def begin(self) -> str:
+        """Begin a turn, and lock the one row of the state."""
+        return f"BEGIN ISOLATION LEVEL READ COMMITTED; {self.settle}; SELECT one FROM state FOR UPDATE"  # noqa: S608
+
+    @property
+    def check(self) -> str:
+        """Fail if anybody has given the tables code of their own, or made them forgetful."""
+        meddled = _MEDDLED.format(number=self.number, tables=_TABLES)
+        return f"SELECT 1 / (NOT EXISTS ({meddled}))::int"
+
+    @property
+    def commit(self) -> str:
+        """Commit durably, unless the check fails, with all of its names meant as PostgreSQL means them."""
+        return f"SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on; {self.check}; COMMIT"

@@ -80,7 +80,7 @@ def _name_places(name: str, distinct: list[Any]) -> bool:
 
 def _nearly_numbers(given: Distinct) -> str | None:
     texts = [value for value in given.distinct if isinstance(value, str)]
-    if forms := guess_forms(islice(texts, _LOOKED_AT)):
+    if forms := guess_forms(map(_without_sign, islice(texts, _LOOKED_AT))):
         return _separated_numbers(given.name, texts, forms)
     others = [value for value in given.distinct if as_number(value) is None]
     if len(given.distinct) - len(others) < _NEARLY_NUMBERS * len(given.distinct):
@@ -93,10 +93,11 @@ def _nearly_numbers(given: Distinct) -> str | None:
 
 def _separated_numbers(name: str, texts: list[str], forms: list[str]) -> str:
     """Say how a column of numbers with separators can be declared; where it may mean two things, which is which."""
-    numbers = {form: {text: number_written(text, form) for text in texts} for form in forms}
+    numbers = {form: {text: number_written(_without_sign(text), form) for text in texts} for form in forms}
 
-    def tells_most(text: str) -> tuple[int, bool]:
-        return len({found[text] for found in numbers.values()} - {None}), as_number(text) is None
+    def tells_most(text: str) -> tuple[int, bool, bool]:
+        n_meanings = len({found[text] for found in numbers.values()} - {None})
+        return n_meanings, as_number(_without_sign(text)) is None, as_limit(text) is None
 
     example = max(texts, key=tells_most)
     words = [text for text in texts if all(found[text] is None for found in numbers.values())]
@@ -108,6 +109,11 @@ def _separated_numbers(name: str, texts: list[str], forms: list[str]) -> str:
             for form, way in zip(forms, ways, strict=True)
         ]
     return f"has numbers with separators, such as {show(example)}: {', or '.join(ways)}"
+
+
+def _without_sign(text: str) -> str:
+    """Return the limit of "<0,5", which a column that is declared a number takes as it takes its numbers."""
+    return as_limit(text) or text
 
 
 def _types(name: str, kind: str) -> str:

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 
 # Everything that answers, in a process of its own: which variants of which kernels were there before, and which after?
 USE = """
@@ -49,6 +51,15 @@ for name in ("xgboost", "random-forest", "hist-gradient-boosting", "logistic"):
         assert main(["ledger", "verify", str(path), "--json"]) == 0
 for name, pool, features in (("images", image_pool(), mean_colours), ("texts", text_pool(), "tfidf")):
     fit_small(folder / f"{name}.pac", pool, small_heads(features), recipe(n_models=8))
+table = mixed_table(80).drop(columns="note").assign(label=["a", "b"] * 40)
+table.to_csv(folder / "audited.csv", index=False)
+path, few = str(folder / "audited.pac"), ["--trials", "2", "--queries", "20", "--targets", "1", "--runs", "2"]
+how = ["--target", "label", "--learner", "decision-tree", "--models", "16", "--jobs", "1", "--out", path]
+assert main(["fit", str(folder / "audited.csv"), *how]) == 0
+for decoder in ("argmax", "sample"):
+    assert main(["audit", path, *few, "--jobs", "1", "--decode", decoder]) == 0
+assert main(["predict", path, str(folder / "audited.csv"), "--out", "/dev/null"]) == 0
+assert main(["audit", path, "--ledger"]) == 0
 print(sorted(variants() - before), file=sys.stderr)
 """
 
@@ -77,7 +88,7 @@ def run(code, *arguments, **environment):
 
 
 def test_nothing_is_left_to_compile():
-    """After compile_all no learner, request, server or verification calls a kernel with arguments of new types."""
+    """After compile_all no learner, request, server, verification or audit calls a kernel with new types."""
     process = run(USE, *(path for path in sys.path if path.endswith("support")))
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
@@ -92,6 +103,27 @@ def test_several_processes_compile_once(tmp_path):
     assert sorted(said) == ["False", "False", "True"]
     assert run(RACE, log, **cache).communicate(timeout=120)[0].strip() == "False"
     assert log.read_text() == "compiled\n"
+
+
+def test_whoever_waits_for_another_is_told(tmp_path, capsys):
+    """A process that finds another one compiling says so before it waits; one that finds nobody says nothing."""
+    from pacpredict import kernels  # noqa: PLC0415
+
+    def wait():
+        with kernels._locked(tmp_path):
+            pass
+
+    with kernels._locked(tmp_path):
+        assert capsys.readouterr().err == ""
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        deadline = time.monotonic() + 30
+        while not (said := capsys.readouterr().err) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert "waiting for another pacpredict that is compiling" in said
+        assert waiting.is_alive()
+    waiting.join(30)
+    assert not waiting.is_alive()
 
 
 def test_another_compiler_or_source_compiles_anew(monkeypatch):

@@ -21,11 +21,12 @@ LAYERS = (
     {"artifact"},
     {"ledger"},
     {"curator"},
-    {"deployment", "kernels"},
+    {"deployment"},
     {"estimator"},
     {"pages"},
     {"report"},
     {"audit", "distill", "baselines"},
+    {"kernels"},
     {"serving", "demo", "cli", "experiments"},
     {"__init__", "__main__"},  # the public names; whoever imports them imports the whole package
 )

@@ -18,8 +18,11 @@ from pacpredict.pages.words import percent
 from pacpredict.serving.metrics import Counted, Uncounted
 from pacpredict.serving.page.budget import look_at, render_budget, share_left
 from pacpredict.serving.page.counting import Counting
+from pacpredict.serving.page.form import render_form
 from pacpredict.serving.page.planner import render_plan
 from pacpredict.serving.page.traffic import SPANS, Counts, Traffic, quantile, render_traffic
+from pacpredict.tables.column import Column
+from pacpredict.tables.schema import Schema
 
 AGREED, DIFFER = [0] * 8, [0, 1] * 4
 STEP = 2.0**-8
@@ -213,3 +216,12 @@ def test_what_is_left_rounds_down():
     assert share_left(999_999, 1_000_000) == "99.99 %"
     assert share_left(1, 1_000_000) == "0.00 %"
     assert share_left(10, 10) == "100.00 %"
+
+
+def test_dates_are_asked_for_by_an_example():
+    """The form says how a date is written as refusals do, and not in the signs of programmers."""
+    columns = (Column("born", "date", form="%d.%m.%Y"), Column("seen", "date"))
+    form = str(render_form(Schema(columns), Budget(STEP, STEP), 0))
+    assert "date, like 31.12.2024" in form
+    assert "date, like 2024-12-31" in form
+    assert "%d" not in form

@@ -47,6 +47,11 @@ class Column:
     # Of texts. Dates: as strptime has it, "" is ISO 8601. Numbers: 1234.5 as an example, "" is as programs write them.
     form: str = ""
 
+    @property
+    def example_date(self) -> str:
+        """A date as this column's are written, for people."""
+        return datetime(2024, 12, 31, 23, 59, tzinfo=UTC).strftime(self.form or "%Y-%m-%d")
+
     def numbers(self, values: Values, unknown: Unknown) -> FloatArray | list[float]:
         """Return one number per value, NaN where it is missing; of a text only whether it is missing.
 
@@ -171,8 +176,7 @@ class Column:
         for row, value in enumerate(values):
             number = math.nan if is_missing(value) else days(value, self.form)
             if number is None:
-                how = f"like {datetime(2024, 12, 31, 23, 59, tzinfo=UTC).strftime(self.form or '%Y-%m-%d')}"
-                raise self.refusal(row, f"expected a date {how}, got {show(value)}")
+                raise self.refusal(row, f"expected a date like {self.example_date}, got {show(value)}")
             numbers.append(number)
         return numbers
 

@@ -78,7 +78,7 @@ def _field(number: int, schema: Schema, column: Column) -> Markup:
 
 def _hint(column: Column) -> str:
     if column.kind == "date":
-        return f"date, as {column.form or '2024-12-31'}"
+        return f"date, like {column.example_date}"
     if column.form:
         return f"{column.kind}, as {column.form}"
     if column.kind == "category":

@@ -15,6 +15,7 @@ import pytest
 from terminal import refused
 
 from pacpredict import Deployment, success_bound
+from pacpredict.cli.demo import _ended_by_signals
 from pacpredict.demo import patients, server
 from pacpredict.demo.server import free_port
 from pacpredict.exceptions import DemoFailed
@@ -107,6 +108,18 @@ def test_what_is_printed_works_and_ends(demo, tmp_path, how, to_all):
     assert not list(tmp_path.iterdir())
     with pytest.raises(urllib.error.URLError, match="refused"):
         urllib.request.urlopen(demo.invitation["Open"], timeout=5)
+
+
+def test_signals_that_were_ignored_end_the_demo():
+    """Started in the background of a script, where SIGINT is ignored, it ends by SIGINT as by SIGTERM."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with pytest.raises(KeyboardInterrupt), _ended_by_signals():
+                signal.raise_signal(how)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_questions_vary():

@@ -130,8 +130,12 @@ def _report(clinic: "Clinic", *, as_json: bool) -> None:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal end the demo as Ctrl-C does, with everything that it has started."""
-    before = {which: signal.signal(which, _interrupt) for which in (signal.SIGTERM, signal.SIGHUP)}
+    """Let SIGTERM and a closed terminal end the demo as Ctrl-C does, with everything that it has started.
+
+    A shell without job control starts what is to run in the background deaf to SIGINT: Ctrl-C is listened to anyway.
+    """
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {which: signal.signal(which, _interrupt) for which in ends}
     try:
         yield
     finally:

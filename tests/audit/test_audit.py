@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from html import unescape
 
 import numpy as np
@@ -16,13 +17,14 @@ from records import labels_of, mixed_table
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.cells import measured
 from pacpredict.audit.estimates import RATES, Estimate, Finding
-from pacpredict.audit.live import expose
+from pacpredict.audit.live import Exposed, Exposure, Moment, expose
 from pacpredict.audit.live_page import render_exposure
 from pacpredict.audit.membership import memory_needed
 from pacpredict.audit.page import render
 from pacpredict.audit.run import Plan, audit
 from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, pool_in_words, show, to_json, verdict
 from pacpredict.cli import main
+from pacpredict.cli.audit import _print, _print_exposure
 from pacpredict.cli.data import read_pool_of
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidArtifact, InvalidInput, InvalidTable, InvalidVotes
@@ -144,6 +146,35 @@ def test_every_rate_of_the_page_has_its_interval(found, home, capsys):
     assert main(["audit", str(home), *SHORT]) == 0
     last = found.attacks[-1]
     assert f"{show(last.success.low)} to {show(last.success.high)}" in capsys.readouterr().out
+
+
+def test_the_terminal_says_which_total_rows_are_about(found, capsys):
+    """Adversaries who have a larger total than is promised of are not listed among those who have the deployment's."""
+    _print(found)
+    own, larger = capsys.readouterr().out.split(
+        "Adversaries after one record, at a total of 0.111 nats instead"
+    )
+    assert f"at its own total of {found.about['total_nats']:.3g} nats" in own
+    assert "73.10 %" not in own
+    assert "73.10 %" in larger
+
+
+def test_few_games_are_no_share_of_the_way(found):
+    """Where chance reaches over much of the way to a ceiling, rate and interval are said, and no share of it."""
+    few = [one._replace(runs=199) for one in found.duels]
+    many = [one._replace(runs=200) for one in found.duels]
+    assert "of the way" not in verdict(replace(found, duels=few))[-1]
+    assert "of 199 games (" in verdict(replace(found, duels=few))[-1]
+    assert "% of the way there from a coin." in verdict(replace(found, duels=many))[-1]
+
+
+def test_records_that_are_not_named_are_counted(found, capsys):
+    """The terminal names three rows of a person, says how many more there are, and from where it counts."""
+    moment = Moment(datetime(2024, 1, 1, tzinfo=UTC), 1, 0.1, 0.1, 0.1, 0.1)
+    _print_exposure(Exposure([moment], [Exposed(62, [70, 736, 766, 800], 0.5, 0.1)], 1.0, None, "person"))
+    said = capsys.readouterr().out
+    assert "70, 736, 766 and 1 more" in said
+    assert "rows of the data, from 0" in said
 
 
 def test_the_page_says_in_words_what_answers_tell_about_the_pool(found):

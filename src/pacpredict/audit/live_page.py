@@ -7,6 +7,9 @@ from pacpredict.pages.document import document, figure, figures, legend, section
 from pacpredict.pages.markup import Child, Markup, join, tag
 from pacpredict.pages.svg import Point, Scale, Series, plot, ticks
 
+# Files have a line of names first, and editors count from 1: without a word the wrong record would be looked up.
+ROWS = "rows of the data, from 0"
+
 
 def render_exposure(name: str, exposure: Exposure) -> str:
     """Return the page about a live deployment, for its owner."""
@@ -18,7 +21,7 @@ def render_exposure(name: str, exposure: Exposure) -> str:
     )
     limit = "." if exposure.limit is None else f"; the limit is {exposure.limit:g}."
     rows: list[list[Child]] = [
-        [str(one.unit), _some(one.records), f"{100 * one.probability:.4f} %", f"{one.shift:+.3g}"]
+        [str(one.unit), some_records(one.records), f"{100 * one.probability:.4f} %", f"{one.shift:+.3g}"]
         for one in exposure.most_exposed
     ]
     return document(
@@ -34,9 +37,7 @@ def render_exposure(name: str, exposure: Exposure) -> str:
             section("Over time", *_over_time(exposure)),
             section(
                 f"The most exposed {unit}s",
-                figures(
-                    [unit, "rows of the data", "trained on, by belief", "log-odds moved"], rows, n_words=2
-                ),
+                figures([unit, ROWS, "trained on, by belief", "log-odds moved"], rows, n_words=2),
             ),
         ),
     )
@@ -88,6 +89,7 @@ def _over_time(exposure: Exposure) -> list[Markup]:
     ]
 
 
-def _some(records: Sequence[int], most: int = 5) -> str:
+def some_records(records: Sequence[int], most: int = 5) -> str:
+    """Name some rows, and say how many there are beside them."""
     shown = ", ".join(map(str, records[:most]))
     return shown if len(records) <= most else f"{shown} and {len(records) - most} more"

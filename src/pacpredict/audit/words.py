@@ -27,6 +27,8 @@ NOT_TESTED = (
 )
 # The rate of false alarms at which words speak of the pool.
 POOL_RATE = 0.001
+# Games from which a share of the way to a ceiling is told: with fewer an interval reaches over more than half of it.
+_LEAST_FOR_SHARE = 200
 # What each adversary who is after one unit asks.
 ADVERSARIES: dict[Adversary, str] = {
     "random": "the pool's records at random, as the paper's attacker does",
@@ -113,7 +115,6 @@ def verdict(audit: Audit) -> list[str]:
     )
     last = audit.inferences[0].looks[-1]
     strongest = max(audit.duels, key=lambda one: one.success.value)
-    share = (strongest.success.value - 0.5) / max(strongest.ceiling - 0.5, 1e-9)
     on_average = (
         f"After {last.queries:,} questions on which models differ, the optimal attacker tells membership in "
         f"{show(last.success.value)} of cases ({show(last.success.low)} to {show(last.success.high)}); the ceiling is "
@@ -127,10 +128,17 @@ def verdict(audit: Audit) -> list[str]:
     at_worst = (
         f"With a total of {strongest.total_nats:.3g} nats, the strongest adversary who is after one "
         f"{audit.about['unit']} ({strongest.adversary}, after {_KINDS[strongest.targets]}) succeeds in "
-        f"{show(strongest.success.value)}: {100 * share:.0f} % of the way from a coin to the ceiling of "
-        f"{show(strongest.ceiling)}."
+        f"{show(strongest.success.value)} of {strongest.runs:,} games ({show(strongest.success.low)} to "
+        f"{show(strongest.success.high)}); the ceiling is {show(strongest.ceiling)}{_share_of_the_way(strongest)}."
     )
     return [head, *open_ones, on_average, at_worst]
+
+
+def _share_of_the_way(duel: Duel) -> str:
+    if duel.runs < _LEAST_FOR_SHARE:
+        return ""
+    share = (duel.success.value - 0.5) / max(duel.ceiling - 0.5, 1e-9)
+    return f", and that is {100 * share:.0f} % of the way there from a coin"
 
 
 def name_of(one: Duel) -> str:

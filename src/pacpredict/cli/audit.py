@@ -154,7 +154,7 @@ def _print(found: "Audit") -> None:
 
     looks = [(one.strategy, one.looks[-1]) for one in found.inferences]
     rows = [row(f"asks {strategy}", look.success, look.ceiling) for strategy, look in looks]
-    rows += [
+    games = [
         row(f"{name_of(one)}, after {one.targets} ones", one.success, one.ceiling) for one in found.duels
     ]
     rows += [
@@ -162,7 +162,15 @@ def _print(found: "Audit") -> None:
         for one in found.attacks
         if not one.name.startswith("group") or one.name.endswith(f"-{GROUP_SIZE}")
     ]
-    print_table(f"Audit of {found.about['name']}", ("attack", "told", "interval, 99.9 %", "at most"), rows)
+    columns = ("attack", "told", "interval, 99.9 %", "at most")
+    own, larger = found.about["total_nats"], found.duels[0].total_nats
+    print_table(f"Audit of {found.about['name']}, at its own total of {own:.3g} nats", columns, rows)
+    print()
+    print_table(
+        f"Adversaries after one {found.about['unit']}, at a total of {larger:.3g} nats instead",
+        columns,
+        games,
+    )
     print()
     first, *rest = verdict(found)
     print(first)
@@ -200,6 +208,8 @@ def _refuse_simulated(arguments: Namespace) -> None:
 
 
 def _print_exposure(found: "Exposure") -> None:
+    from pacpredict.audit.live_page import ROWS, some_records  # noqa: PLC0415
+
     last = found.moments[-1]
     limit = "none" if found.limit is None else f"{found.limit:g}"
     facts = [
@@ -212,12 +222,10 @@ def _print_exposure(found: "Exposure") -> None:
     print_table("What the releases have exposed (for the owner only)", (), facts)
     print()
     named = [
-        (str(one.unit), ", ".join(map(str, one.records[:3])), f"{one.probability:.6f}", f"{one.shift:+.6f}")
+        (str(one.unit), some_records(one.records, most=3), f"{one.probability:.6f}", f"{one.shift:+.6f}")
         for one in found.most_exposed
     ]
-    print_table(
-        f"The most exposed {found.unit}s", (found.unit, "rows of the data", "trained on", "moved"), named
-    )
+    print_table(f"The most exposed {found.unit}s", (found.unit, ROWS, "trained on", "moved"), named)
 
 
 AUDIT = Command(

@@ -5,11 +5,14 @@ import json
 import pytest
 from artifacts import fit_small
 from records import recipe
+from small_extractors import averages
 from students import STEP, as_csv, fit_teacher
 from terminal import refused, run_here
 from tiny_networks import plain_texts
+from whole_values import SIDE, images, png
 
 from pacpredict.deployment import Deployment
+from pacpredict.features.onnx_images import OnnxImages
 from pacpredict.learners.heads.learner import Heads
 from pacpredict.training.pool import Pool
 
@@ -167,3 +170,56 @@ def test_a_student_of_texts(tmp_path, capsys):
     assert card["evaluation"]["accuracy"] > 0.7
     command = ["distill", tmp_path / "teacher.pac", tmp_path / "public.csv", "--verify", tmp_path / "student"]
     assert run_here(capsys, *command)[0] == 0
+
+
+@pytest.fixture
+def of_images(tmp_path):
+    """A deployment over images, with a folder of public ones and the extractor beside it."""
+    pixels, labels = images(100)
+    model = averages(tmp_path / "means.onnx", SIDE)
+    pool = Pool.of(pixels[:60], labels[:60])
+    fit_small(tmp_path / "teacher.pac", pool, Heads(model, cache=None), recipe(n_models=8))
+    (tmp_path / "public").mkdir()
+    for i, image in enumerate(pixels[60:]):
+        (tmp_path / "public" / f"{i:02}.png").write_bytes(png(image))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "how", [[], ["--learner", "logistic"], ["--learner", "bert-small"], ["--features", "tfidf"]]
+)
+def test_a_learner_of_something_else(of_images, capsys, how):
+    """A learner that does not take what a deployment answers is refused before anything is asked."""
+    command = ["distill", of_images / "teacher.pac", of_images / "public", *how]
+    for wanted in (["--out", of_images / "student"], ["--dry-run"]):
+        said = refused(capsys, *command, *wanted)
+        assert "this deployment answers images: choose heads with features of images" in said
+    assert state_of(of_images)["queries"] == 0
+
+
+def test_a_table_is_not_for_heads(teacher, capsys):
+    """The same of a deployment over a table."""
+    command = ["distill", teacher / "teacher.pac", teacher / "public.csv", "--features", "tfidf"]
+    assert "learns from texts, and this deployment answers a table" in refused(
+        capsys, *command, "--out", teacher / "student"
+    )
+    assert state_of(teacher)["queries"] == 0
+
+
+def test_features_are_computed_once(of_images, capsys, monkeypatch):
+    """A deployment and its student that see alike share features: each image is looked at once, dry run and all."""
+    seen, look = [], OnnxImages.extract
+    monkeypatch.setattr(
+        OnnxImages, "extract", lambda self, value: seen.append(value.tobytes()) or look(self, value)
+    )
+    command = ["distill", of_images / "teacher.pac", of_images / "public", "--alpha", "0.4", "--jobs", "1"]
+    command += ["--filter", "bayesian", "--features", of_images / "means.onnx"]
+    command += ["--feature-cache", of_images / "cache"]
+    assert run_here(capsys, *command, "--dry-run")[0] == 0
+    assert len(seen) == len(set(seen)) == 40
+    code, _, errors = run_here(capsys, *command, "--out", of_images / "student")
+    assert (code, len(seen)) == (0, 40)
+    assert "40/40 features" in errors
+    other = [*command[:-3], averages(of_images / "other.onnx", 2), *command[-2:]]
+    assert run_here(capsys, *other, "--out", of_images / "other")[0] == 0
+    assert len(seen) == 80  # through its own eyes

@@ -98,6 +98,21 @@ def test_an_artifact_carries_its_extractor(capsys, data, model, tmp_path):
     assert "4 x heads on copy" in run(capsys, "show", out)[1]
 
 
+def test_a_folder_has_the_images_of_any_column(capsys, data, model, tmp_path):
+    """Whatever the column of the training images was called, queries may come as a folder."""
+    table = pd.read_parquet(data / "images.parquet").rename(columns={"image": "photo", "label": "colour"})
+    table.to_parquet(tmp_path / "photos.parquet")
+    out = tmp_path / "photos.pac"
+    chosen = ["--target", "colour", "--input", "photo", "--features", model]
+    assert run(capsys, "fit", tmp_path / "photos.parquet", *chosen, *QUICK, "--out", out)[0] == 0
+    expected = predicted(capsys, out, tmp_path / "photos.parquet")
+    assert predicted(capsys, out, data / "folder") == expected
+    # Where there is a column of that name, it counts.
+    both = table.assign(image=table["photo"].to_numpy()[::-1])
+    both.to_parquet(tmp_path / "both.parquet")
+    assert predicted(capsys, out, tmp_path / "both.parquet") == expected
+
+
 def test_texts(capsys, tmp_path):
     """A CSV of reviews, with the column named where there are others; queries may bring further columns."""
     reviews, labels = texts(80)

@@ -1,28 +1,23 @@
 """Students as files: programs that have never heard of pacpredict get the same labels from them."""
 
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import onnx
 import pandas as pd
 import pytest
-from onnx import TensorProto, helper
 from PIL import Image
 from records import labels_of, mixed_table
+from small_extractors import averages
+from student_files import trained, written
 from students import as_csv, run_program
 from tiny_networks import TINY_BERT, TINY_RESNET, coloured_images, plain_texts
 
-import pacpredict
 from pacpredict.distill.formats import check_format, files_of
-from pacpredict.distill.labels import Targets
-from pacpredict.distill.student import Ground, check_targets, student_named, student_of, train_student
+from pacpredict.distill.student import check_student, student_named, student_of
 from pacpredict.exceptions import InvalidInput
 from pacpredict.learners.registry import learner_named
 from pacpredict.rows.infer import learn_rows
-from pacpredict.tables.classes import Classes
 
 SMALL = {
     "xgboost": {"n_estimators": 8, "max_depth": 3},
@@ -33,29 +28,6 @@ SMALL = {
     "sklearn.neighbors.KNeighborsClassifier": {"n_neighbors": 3},
     "sklearn.naive_bayes.GaussianNB": None,
 }
-
-
-def everything(labels, weights=None):
-    n = len(labels)
-    return Targets(
-        np.arange(n), np.asarray(labels), np.ones(n) if weights is None else weights, np.ones(n, bool)
-    )
-
-
-def trained(learner, schema, rows, labels, names, weights=None):
-    """Train a student on all rows of a schema."""
-    ground = Ground.of(learner, schema, rows)
-    return train_student(learner, ground, Classes(tuple(names)), everything(labels, weights), seed=1)
-
-
-def written(student, folder):
-    places = Path(pacpredict.__file__).parent, Path(sys.prefix), Path.cwd()
-    machine = [str(place.absolute()).encode() for place in places]
-    for name, data in files_of(student).items():
-        assert not any(place in data for place in machine), f"{name} names files of this machine"
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-    return folder
 
 
 def dated_table(n, seed):
@@ -109,19 +81,6 @@ def test_cells_as_people_write_them(tmp_path):
     asked.loc[::3, "ward"], asked.loc[::4, "lab"], asked.loc[::5, "smoker"] = "n/a", "n/a", "True"
     expected = student.predict(schema.rows(asked), schema)
     assert run_program(tmp_path, as_csv(asked, tmp_path / "asked.csv"))[1:] == ["ab"[i] for i in expected]
-
-
-def averages(path):
-    """Write a model in ONNX that averages quarters of images of 8 x 8 pixels."""
-    nodes = [helper.make_node("AveragePool", ["x"], ["p"], kernel_shape=[4, 4], strides=[4, 4])]
-    nodes += [helper.make_node("Flatten", ["p"], ["y"])]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", 3, 8, 8))
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "averages", [x], [y])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 8
-    onnx.save(model, path)
-    return path
 
 
 @pytest.mark.parametrize("name", ["heads", "wide-resnet"])
@@ -200,7 +159,7 @@ def test_weights_and_copies(tmp_path):
     # Copies have one unit, so that none is trained on while another is held out.
     assert np.unique(seen[0].units).size == 30
     with pytest.raises(InvalidInput, match="soft targets are weights"):
-        check_targets(learner, soft=True)
+        check_student(learner, "image", soft=True)
 
 
 def test_what_cannot_be_published():

@@ -21,7 +21,15 @@ def opened(tmp_path):
 
 def prepared(deployment, rows, order="random", seed=0, queries=None):
     with silent("votes") as progress:
-        return prepare(deployment.curator, rows, order=order, seed=seed, queries=queries, progress=progress)
+        return prepare(
+            deployment.curator,
+            rows,
+            voters=deployment.curator.ensemble,
+            order=order,
+            seed=seed,
+            queries=queries,
+            progress=progress,
+        )
 
 
 def asked(deployment, questions):

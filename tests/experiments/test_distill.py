@@ -8,9 +8,11 @@ import pytest
 from records import labels_of, mixed_table
 
 from pacpredict.core.bounds import success_bound
-from pacpredict.experiments import distill
+from pacpredict.experiments import distill, unlabelled
 from pacpredict.experiments.datasets import Dataset
-from pacpredict.experiments.distill import Method, Study
+from pacpredict.experiments.fitted import fit_once
+from pacpredict.experiments.students import Method, Study
+from pacpredict.experiments.unlabelled import UNKNOWN
 
 
 @pytest.fixture
@@ -21,14 +23,14 @@ def few(monkeypatch):
         table = mixed_table(600).drop(columns="note")
         return table.assign(income=labels_of(table))
 
-    monkeypatch.setitem(distill.DATASETS, "census", Dataset(load, "income"))
+    monkeypatch.setitem(unlabelled.DATASETS, "census", Dataset(load, "income"))
     monkeypatch.setattr("pacpredict.learners.xgboost.DEFAULTS", {"n_estimators": 5, "max_depth": 2})
 
 
 @pytest.fixture
 def study(few, tmp_path):
-    setting = distill.census()
-    return Study(setting, distill.fit(setting, tmp_path / "few.pac", 8, 1))
+    setting = unlabelled.census()
+    return Study(setting, fit_once(tmp_path / "few.pac", setting.pool, setting.learner, 8, 1))
 
 
 def test_the_experiment_runs_from_its_command(few, tmp_path, monkeypatch, capsys):
@@ -59,6 +61,18 @@ def test_true_labels_train_nobody(study):
     again = study.student(labels, secret, 120, method, 0)
     assert (once.kept, once.wrong, once.accuracy) == (again.kept, again.wrong, again.accuracy)
     assert once.right == pytest.approx(100 - again.right)
+
+
+def test_one_student_is_told_the_truth(study):
+    """What students are compared with learns what the public rows truly are: turned round, it is wrong as often."""
+    told = study.teachers(2)["true labels"]
+    study.setting = study.setting._replace(truth=1 - study.setting.truth)
+    assert told > 60
+    assert study.teachers(2)["true labels"] < 40
+    study.setting = study.setting._replace(
+        truth=np.where(np.arange(120) < 60, UNKNOWN, 1 - study.setting.truth)
+    )
+    assert 55 < study.teachers(2)["true labels"] != told  # from half of the rows
 
 
 def test_scores_are_those_of_the_rows(study):

@@ -49,7 +49,9 @@ def test_a_damaged_file_is_named(folder):
 
 
 def test_wrong_folders(folder, tmp_path):
-    """An empty folder, and an image that is in no class, are named."""
+    """A folder that is not there, an empty one, and an image that is in no class, are named."""
+    with pytest.raises(InvalidTable, match="there is no file or folder"):
+        read_records(tmp_path / "nowhere")
     (folder / "emu").mkdir()
     with pytest.raises(InvalidTable, match="emu has no images"):
         read_records(folder)

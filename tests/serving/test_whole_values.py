@@ -166,6 +166,27 @@ def test_bad_texts_are_refused_and_not_charged(text_server, inputs, said):
     assert text_server.n_released == before
 
 
+@pytest.mark.parametrize(
+    ("texts", "images", "said"),
+    [
+        ([None], None, r"row 0 \(from 0\): the text is missing"),
+        (["good", None], None, r"row 1 \(from 0\): the text is missing"),
+        ([[5]], None, r"row 0 \(from 0\): expected a text, got 5"),
+        (None, [None], r"row 0 \(from 0\): expected an image"),
+        (None, [GOOD, None], r"row 1 \(from 0\).*base64"),
+        (None, [[5]], r"row 0 \(from 0\): expected an image"),
+    ],
+)
+def test_rows_of_json_are_named_as_they_were_sent(text_server, image_server, texts, images, said):
+    """What is no text or image is refused as what it is, not as the list in which it came."""
+    server, rows = (text_server, texts) if images is None else (image_server, images)
+    before = server.n_released
+    reply = server.http.post("/invocations", json={"instances": rows})
+    assert reply.status_code == 400
+    assert re.search(said, reply.json()["error"]), reply.text
+    assert server.n_released == before
+
+
 BAD_FEATURES = {
     "not a finite number": lambda text: letters(text) * np.nan,
     "were trained on": lambda text: letters(text)[:-1],

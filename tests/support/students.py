@@ -52,15 +52,20 @@ def as_csv(table, path):
 
 def run_program(student, *arguments):
     """Run the program of a student's folder where pacpredict is not installed; returns what it printed, in lines."""
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-c",
-        _WITHOUT,
-        str(Path(student) / "predict.py"),
-        *map(str, arguments),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = _run(student, arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def program_refuses(student, *arguments):
+    """Return the one line that the program says of what it cannot use; it prints no label."""
+    done = _run(student, arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def _run(student, arguments):
+    program = str(Path(student) / "predict.py")
+    command = [sys.executable, "-W", "ignore", "-c", _WITHOUT, program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)

@@ -204,8 +204,9 @@ def _distill(arguments: Namespace, deployment: "Deployment", rows: "AnyRows", op
     tested = _tested(arguments, deployment)
     if arguments.dry_run:
         options.settings(deployment)
-        options.trainer()
-        _say_cost(deployment, plan(deployment, rows, options, progress_bar), options, as_json=arguments.json)
+        learner = options.trainer(deployment.artifact.schema.kind)
+        planned = plan(deployment, rows, options, learner, progress_bar)
+        _say_cost(deployment, planned, options, as_json=arguments.json)
         return
     card = distill(deployment, rows, options, arguments.out, progress_bar, tested).card
     if arguments.json:

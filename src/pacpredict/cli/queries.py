@@ -31,8 +31,12 @@ def read_columns(path: Path) -> Columns:
 
 def choose_features(given: Columns, kept: Collection[str], artifact: "Artifact") -> Columns:
     """Choose the columns that are asked about, and say which are not."""
+    from pacpredict.rows.images import ImageSchema  # noqa: PLC0415
+    from pacpredict.rows.read import IMAGE  # noqa: PLC0415
     from pacpredict.tables.schema import Schema  # noqa: PLC0415
 
+    if isinstance(artifact.schema, ImageSchema) and IMAGE in given:
+        return {artifact.schema.column: given[IMAGE], **given}  # a folder has no other name for its images
     if not isinstance(artifact.schema, Schema):
         return given  # of which the schema takes the column that it knows, or the only one
     features = {column.name for column in artifact.schema.columns}

@@ -12,6 +12,7 @@ from pacpredict.exceptions import BudgetExhausted, InvalidInput
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.question import NO_BALLOTS, UNVOTED, Ballots, Known, Release, Request
 from pacpredict.rows.kind import AnyRows
+from pacpredict.training.ensemble import Ensemble
 from pacpredict.types import FloatArray, IntArray, Votes
 
 # At random; or by how many models agree, the most first: what costs nothing, then what is likeliest to be kept.
@@ -80,6 +81,7 @@ def prepare(
     curator: Curator,
     rows: AnyRows,
     *,
+    voters: Ensemble,
     order: Order,
     seed: int,
     queries: int | None,
@@ -88,22 +90,22 @@ def prepare(
     """Put rows into their order, and let all models vote on those that have no answer yet. Nothing is charged.
 
     Order and choice follow from the rows, the seed and the votes of all models: public quantities, and the same when an
-    interrupted run is begun again.
+    interrupted run is begun again. The voters are the curator's, who may have another way to look at rows.
     """
     if order not in ORDERS:
         raise InvalidInput(f"an order is one of {', '.join(ORDERS)}, got {order!r:.50}")
-    digests = curator.ensemble.schema.digests(rows)
+    digests = voters.schema.digests(rows)
     chosen = np.random.default_rng(seed).permutation(len(rows))
     votes: Votes | None = None
     if order == "active":
-        votes = _vote(curator, rows, np.arange(len(rows)), progress)
+        votes = _vote(voters, rows, np.arange(len(rows)), progress)
         chosen = chosen[np.argsort(-_agreement(votes)[chosen], kind="stable")]
     chosen = chosen[:queries]
     state, known = curator.session.snapshot(), curator.session.recall(set(digests))
     first = {digests[row]: int(row) for row in reversed(chosen) if digests[row] not in known.answers}
     new = np.array(sorted(first.values()), np.int64)
     if new.size:
-        own = _vote(curator, rows, new, progress) if votes is None else votes[new]
+        own = _vote(voters, rows, new, progress) if votes is None else votes[new]
         ballots = curator.session.ballots(own)
     else:
         ballots = NO_BALLOTS
@@ -170,10 +172,10 @@ def _fitting(questions: Questions, budget: Budget) -> int:
     return len(questions) if n_fitting == len(new) else questions.digests.index(new[n_fitting])
 
 
-def _vote(curator: Curator, rows: AnyRows, chosen: IntArray, progress: Progress) -> Votes:
+def _vote(voters: Ensemble, rows: AnyRows, chosen: IntArray, progress: Progress) -> Votes:
     parts = []
     for start in range(0, len(chosen), _AT_ONCE):
-        parts.append(curator.ensemble.votes(rows.take(chosen[start : start + _AT_ONCE])))
+        parts.append(voters.votes(rows.take(chosen[start : start + _AT_ONCE])))
         progress(min(start + _AT_ONCE, len(chosen)), len(chosen))
     return np.concatenate(parts)
 

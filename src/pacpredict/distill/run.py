@@ -18,15 +18,16 @@ from pacpredict.distill.questions import Order, Progress, Questions
 from pacpredict.distill.student import (
     Ground,
     Student,
-    check_targets,
+    check_student,
     describe,
     student_named,
     student_of,
     train_student,
 )
 from pacpredict.exceptions import InvalidInput, NothingToLearn
+from pacpredict.learners.heads.learner import Heads
 from pacpredict.learners.learner import Learner
-from pacpredict.rows.kind import AnyRows
+from pacpredict.rows.kind import AnyRows, AnySchema, RowKind
 from pacpredict.types import IntArray
 
 ALPHA = 0.01  # the paper's
@@ -91,14 +92,14 @@ class Options:
         name, params = describe(self.learner, self.params)
         return Settings(name, params, chosen, self.alpha, self.order, self.seed, self.soft, self.balanced)
 
-    def trainer(self) -> Learner:
-        """Return what trains the student; raises before anything is paid for."""
+    def trainer(self, kind: RowKind) -> Learner:
+        """Return what trains the student on rows of a kind; raises before anything is paid for."""
         is_name = isinstance(self.learner, str)
         learner = student_named(self.learner, self.params) if is_name else student_of(self.learner)
         learner.require()
         learner.require_device()
         check_format(learner)
-        check_targets(learner, soft=self.soft)
+        check_student(learner, kind, soft=self.soft)
         return learner
 
 
@@ -107,12 +108,23 @@ class Distilled(NamedTuple):
     card: dict[str, Any]
 
 
-def plan(deployment: Deployment, rows: AnyRows, options: Options, stages: Stages) -> Questions:
-    """Settle what is asked, at what cost; nothing is charged."""
+def plan(
+    deployment: Deployment, rows: AnyRows, options: Options, learner: Learner, stages: Stages
+) -> Questions:
+    """Settle what is asked, at what cost; nothing is charged.
+
+    Features that the student's learner shares with the deployment are computed by it, which keeps them: they are the
+    most work, and are needed again to train the student.
+    """
+    voters = deployment.curator.ensemble
+    theirs = voters.learner
+    if isinstance(learner, Heads) and isinstance(theirs, Heads) and learner.sight() == theirs.sight():
+        voters = voters.seeing_by(learner)
     with stages("votes") as progress:
         return asking.prepare(
             deployment.curator,
             rows,
+            voters=voters,
             order=options.order,
             seed=options.seed,
             queries=options.queries,
@@ -129,18 +141,18 @@ def distill(
     tested: Exam | None = None,
 ) -> Distilled:
     """Ask, choose, train and write; interrupted, the same call goes on where it was."""
-    settings, learner = options.settings(deployment), options.trainer()
     artifact = deployment.artifact
+    settings, learner = options.settings(deployment), options.trainer(artifact.schema.kind)
     prior = artifact.space.priors["membership"]
     planned = asking.limit_to(
-        plan(deployment, rows, options, stages), artifact.recipe.budget, options.until_success, prior
+        plan(deployment, rows, options, learner, stages), artifact.recipe.budget, options.until_success, prior
     )
     with stages("answers") as progress:
         releases = asking.ask(deployment.curator, planned, progress)
     sequences = [release.sequence for release in releases]
     labels = gather(deployment, planned.rows, sequences, options.curve)
     targets = choose(labels, len(labels), settings, len(artifact.classes))
-    ground = Ground.of(learner, artifact.schema, rows.take(labels.rows))
+    ground = _ground(learner, artifact.schema, rows.take(labels.rows), stages)
     student = train_student(learner, ground, artifact.classes, targets, seed=settings.seed)
     accuracy = None if tested is None else _accuracy(deployment, student, tested)
     marks = [_mark(deployment, labels, end, settings, learner, ground, tested) for end in _ends(labels)]
@@ -151,6 +163,13 @@ def distill(
     files = files_of(student) | {"labels.csv": labels_file(labels, targets.kept, artifact.classes.values)}
     card = card_of(deployment, labels, targets, settings, marks, len(rows), student.notes, evaluation)
     return Distilled(student, write_folder(out, files, card))
+
+
+def _ground(learner: Learner, schema: AnySchema, asked: AnyRows, stages: Stages) -> Ground:
+    if not isinstance(learner, Heads):
+        return Ground.of(learner, schema, asked)
+    with stages("features") as progress:
+        return Ground.of(learner, schema, asked, progress)
 
 
 def gather(

@@ -9,20 +9,30 @@ import numpy as np
 from pacpredict.distill.columns import public_schema, translated
 from pacpredict.distill.labels import Targets
 from pacpredict.exceptions import InvalidInput
+from pacpredict.features.compute import Progress
 from pacpredict.learners.anything import EstimatorLearner
 from pacpredict.learners.estimators import chosen_params, find_class, params_to_json
+from pacpredict.learners.heads.learner import Heads
 from pacpredict.learners.learner import Learner, Prepared, TrainingSet, subset_of
 from pacpredict.learners.linear import KINDS as LINEAR
 from pacpredict.learners.linear import LinearLearner
 from pacpredict.learners.registry import learner_for, learner_from
 from pacpredict.learners.trees import KINDS as TREES
 from pacpredict.learners.trees import TreesLearner
-from pacpredict.rows.kind import AnyRows, AnySchema
+from pacpredict.rows.infer import IN_WORDS
+from pacpredict.rows.kind import AnyRows, AnySchema, RowKind
 from pacpredict.tables.classes import Classes
 from pacpredict.types import IntArray
 
 # A classifier of scikit-learn may be named by where it is.
 _SKLEARN = "sklearn."
+
+# By which a student of each kind of rows can be trained.
+_LEARNERS: dict[RowKind, str] = {
+    "table": "a learner of tables, such as xgboost",
+    "image": "heads with features of images (--features lite2), or wide-resnet",
+    "text": "heads with features of texts (--features tfidf), or bert-small",
+}
 
 
 class Student(NamedTuple):
@@ -47,8 +57,12 @@ class Ground(NamedTuple):
     prepared: Prepared
 
     @classmethod
-    def of(cls, learner: Learner, schema: AnySchema, rows: AnyRows) -> "Ground":
+    def of(
+        cls, learner: Learner, schema: AnySchema, rows: AnyRows, progress: Progress | None = None
+    ) -> "Ground":
         public = public_schema(schema, rows)
+        if isinstance(learner, Heads) and progress is not None:
+            return cls(public, learner.prepare(public, rows, progress))
         return cls(public, learner.prepare(public, translated(rows, schema, public)))
 
 
@@ -98,8 +112,14 @@ def student_of(given: Any) -> Learner:
     return learner
 
 
-def check_targets(learner: Learner, *, soft: bool) -> None:
+def check_student(learner: Learner, kind: RowKind, *, soft: bool) -> None:
     """Refuse what a learner cannot do, before anything is paid for."""
+    if kind not in learner.takes:
+        taken = " or ".join(IN_WORDS[one] for one in learner.takes)
+        raise InvalidInput(
+            f"a student by {learner.name} learns from {taken}, and this deployment answers {IN_WORDS[kind]}: choose "
+            f"{_LEARNERS[kind]}"
+        )
     if soft and not learner.takes_weights:
         raise InvalidInput(
             f"soft targets are weights, which {learner.name} does not take: leave them out, or choose another learner"

@@ -16,24 +16,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.cli.progress import progress_bar
 from pacpredict.core.decode import DECODERS
-from pacpredict.deployment import Deployment
 from pacpredict.experiments.accuracy import accuracy_by_decoder
+from pacpredict.experiments.fitted import accuracy_of_whole, fit_once
 from pacpredict.experiments.image_data import CIFAR10, CIFAR100, Split, load_cifar
 from pacpredict.experiments.text_data import load_ag_news, load_imdb
 from pacpredict.learners.heads.learner import HEADS, Heads
-from pacpredict.learners.learner import TrainingSet
-from pacpredict.mechanism.planned_budget import plan_budget
 from pacpredict.training.pool import Pool
-from pacpredict.training.recipe import Recipe
 from pacpredict.types import IntArray
 
-SEED = 1  # of the subsets and the simulation
+SEED = 1  # of the simulation
 BUDGETS = {"none": math.inf, "2^-8": 2.0**-8, "2^-16": 2.0**-16, "2^-32": 2.0**-32}
 
 
@@ -58,27 +53,6 @@ class Asked(NamedTuple):
 
     features: Any
     truth: IntArray
-
-
-def fit(pool: Pool, learner: Heads, path: Path, n_models: int, n_jobs: int) -> Artifact:
-    """Fit the artifact unless it is there."""
-    if path.exists():
-        return Artifact.open(path)
-    recipe = Recipe(SEED, plan_budget(), n_models)
-    with (
-        progress_bar("models") as progress,
-        Deployment.fit(path, pool, learner, recipe, n_jobs=n_jobs, progress=progress) as deployment,
-    ):
-        return deployment.artifact
-
-
-def measure_whole(pool: Pool, learner: Heads, asked: Asked) -> float:
-    """Return the accuracy in percent of one head that is trained on all records."""
-    records = TrainingSet(learner.prepare(pool.schema, pool.rows), pool.labels, pool.classes.values)
-    trained = learner.fit(records, pool.schema, SEED)
-    n_classes = len(pool.classes)
-    voter = learner.voter([trained.model], [np.arange(n_classes)], n_classes, pool.schema)
-    return round(100 * float((voter.votes(asked.features)[:, 0] == asked.truth).mean()), 3)
 
 
 def measure(artifact: Artifact, asked: Asked, n_trials: int) -> list[dict[str, Any]]:
@@ -106,8 +80,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     with progress_bar("features to train on") as progress:
         learner.prepare(pool.schema, pool.rows, progress)
     computed = time.perf_counter()
-    whole = measure_whole(pool, learner, asked)
-    artifact = fit(pool, learner, options.artifact, options.models, options.jobs)
+    whole = accuracy_of_whole(pool, learner, asked.features, asked.truth)
+    artifact = fit_once(options.artifact, pool, learner, options.models, options.jobs)
     fitted = time.perf_counter()
     return {
         "dataset": options.dataset,

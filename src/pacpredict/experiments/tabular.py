@@ -22,20 +22,18 @@ import numpy as np
 
 from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
-from pacpredict.cli.progress import progress_bar
 from pacpredict.core.decode import DECODERS_OF, Mechanism
 from pacpredict.core.simulate import simulate
-from pacpredict.deployment import Deployment
 from pacpredict.experiments.accuracy import accuracy_by_decoder
 from pacpredict.experiments.datasets import DATASETS
+from pacpredict.experiments.fitted import fit_once
 from pacpredict.learners.registry import TUNES, Tune, learner_named
 from pacpredict.mechanism.planned_budget import plan_budget
 from pacpredict.tables.options import TableOptions
 from pacpredict.training.pool import Pool
-from pacpredict.training.recipe import Recipe
 from pacpredict.types import IntArray, Votes
 
-SEED = 1  # of the split, the subsets and the simulation
+SEED = 1  # of the split and the simulation
 TEST_SHARE = 0.2
 # Step budgets, and the published accuracy of argmax in percent: without noise from the paper's table, the others as
 # published with its code.
@@ -87,17 +85,9 @@ def split(name: str) -> tuple[Any, Any]:
 
 def fit(name: str, path: Path, tune: Tune, n_models: int, n_jobs: int) -> Artifact:
     """Fit the artifact unless it is there."""
-    if path.exists():
-        return Artifact.open(path)
     options = TableOptions(DATASETS[name].target, person_per_row=True)  # as the paper draws
     pool = Pool.of_frame(split(name)[0], options)
-    recipe = Recipe(SEED, plan_budget(), n_models)
-    learner = learner_named("xgboost", tune=tune)
-    with (
-        progress_bar("models") as progress,
-        Deployment.fit(path, pool, learner, recipe, n_jobs=n_jobs, progress=progress) as deployment,
-    ):
-        return deployment.artifact
+    return fit_once(path, pool, learner_named("xgboost", tune=tune), n_models, n_jobs)
 
 
 def measure(name: str, artifact: Artifact, n_trials: int, budgets: Sequence[str] = SHOWN) -> list[Accuracy]:

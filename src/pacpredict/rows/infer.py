@@ -14,7 +14,7 @@ from pacpredict.rows.texts import TextSchema
 from pacpredict.tables.schema import Schema, Types, Unknown
 
 KINDS: tuple[RowKind, ...] = ("table", "image", "text")
-_IN_WORDS: dict[RowKind, str] = {"table": "a table", "image": "images", "text": "texts"}
+IN_WORDS: dict[RowKind, str] = {"table": "a table", "image": "images", "text": "texts"}
 
 
 def learn_rows(
@@ -71,8 +71,8 @@ def _kind(given: Any, kinds: Collection[RowKind], column: str | None) -> RowKind
         return kind
     if kind == "table" and not others:
         return first  # nothing that is known by its form: whoever reads it says what is wrong
-    wanted = " or ".join(_IN_WORDS[one] for one in kinds)
-    raise InvalidTable(f"these records look like {_IN_WORDS[kind]}, but the learner takes {wanted}")
+    wanted = " or ".join(IN_WORDS[one] for one in kinds)
+    raise InvalidTable(f"these records look like {IN_WORDS[kind]}, but the learner takes {wanted}")
 
 
 def _is_image(value: Any) -> bool:

@@ -157,11 +157,11 @@ def _only(tensors: list[Tensor]) -> Tensor:
 
 
 def _unwrap(given: Any) -> Any:
-    """Return the values of rows that are lists of one text each, as tables of one column come."""
-    is_wrapped = (
-        isinstance(given, list) and given and all(isinstance(row, list) and len(row) == 1 for row in given)
-    )
-    return [row[0] for row in given] if is_wrapped and isinstance(given[0][0], str) else given
+    """Return the values of rows that are lists of one value each, as tables of one column come."""
+    if not isinstance(given, list) or not all(isinstance(row, list) and len(row) == 1 for row in given):
+        return given
+    values = [value for (value,) in given]
+    return given if any(isinstance(value, list) for value in values) else values  # an image may have one line
 
 
 def _as_files(values: Any) -> Any:

@@ -36,6 +36,8 @@ def read_table(
     path = Path(source)
     is_csv = csv_files.is_csv(path)
     if not is_csv and path.suffix.lower() not in _PARQUET:
+        if not path.exists():
+            raise InvalidTable(f"there is no file or folder {path}")
         raise InvalidTable(
             f"{path} is none of the files that can be read; the name must end in "
             f"{', '.join(csv_files.SUFFIXES)} (with or without .gz) or {', '.join(_PARQUET)}"

@@ -36,6 +36,10 @@ class Ensemble:
         votes = self.voter.votes(self.learner.prepare(self.schema, rows), n_threads)
         return np.ascontiguousarray(votes, np.int16)
 
+    def seeing_by(self, learner: Learner) -> "Ensemble":
+        """Return the same models, which look at rows through a learner that makes of them what their own does."""
+        return Ensemble(self.schema, self.classes, learner, self.voter, self.n_models, self.space)
+
     def close(self) -> None:
         """Let models go that were elsewhere."""
         if isinstance(self.voter, Spread):

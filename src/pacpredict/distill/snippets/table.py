@@ -50,6 +50,15 @@ def number(column: dict[str, Any], text: str) -> float:
     return float(text)
 
 
+def cell_of(column: dict[str, Any], row: int, text: str) -> float:
+    try:
+        return number(column, text)
+    except ValueError as problem:
+        raise ValueError(
+            f"row {row + 1}, column {column['name']}: {text!r} is no {column['kind']}"
+        ) from problem
+
+
 def matrix(rows: list[dict[str, str]]) -> Any:
     """Return the features (n_rows, n_features); a column of text has 64 of them."""
     parts = []
@@ -60,7 +69,7 @@ def matrix(rows: list[dict[str, str]]) -> Any:
 
             parts.append(HashingVectorizer(n_features=64).transform(cells).toarray())
         else:
-            parts.append(np.array([[number(column, cell)] for cell in cells]))
+            parts.append(np.array([[cell_of(column, i, cell)] for i, cell in enumerate(cells)]))
     return np.hstack(parts)
 
 
@@ -90,7 +99,29 @@ def predict(rows: list[dict[str, str]]) -> list[Any]:
     return [ABOUT["classes"][int(i)] for i in found]
 
 
+def read(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a file; a separator is what its first line has most of."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        separator = max(",;\t", key=file.readline().count)
+        file.seek(0)
+        table = csv.DictReader(file, delimiter=separator, restval="", skipinitialspace=True)
+        rows = list(table)
+    if missing := [column["name"] for column in COLUMNS if column["name"] not in (table.fieldnames or ())]:
+        raise ValueError(f"it has no column {', '.join(missing)}")
+    if not rows:
+        raise ValueError("it has no rows")
+    return rows
+
+
+def main(names: list[str]) -> None:
+    if len(names) != 1:
+        sys.exit("name one file with rows: python predict.py queries.csv")
+    try:
+        labels = predict(read(Path(names[0])))
+    except (OSError, ValueError) as problem:
+        sys.exit(f"{names[0]} cannot be used: {problem}")
+    csv.writer(sys.stdout, lineterminator="\n").writerows([["label"], *([label] for label in labels)])
+
+
 if __name__ == "__main__":
-    with Path(sys.argv[1]).open(newline="", encoding="utf-8") as file:
-        asked = list(csv.DictReader(file, skipinitialspace=True))
-    csv.writer(sys.stdout, lineterminator="\n").writerows([["label"], *([label] for label in predict(asked))])
+    main(sys.argv[1:])

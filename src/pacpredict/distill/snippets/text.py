@@ -1,5 +1,6 @@
-"""Labels for texts, one on each line, by the student in this folder: python predict.py texts.txt > labels.csv.
+"""Labels for texts, by the student in this folder: python predict.py texts.txt > labels.csv.
 
+A .csv file has texts in the column that student.json names, or in its only one; any other has one on each line.
 Needs NumPy and scikit-learn, ONNX Runtime and tokenizers, or transformers (student.json says which). Nothing is
 asked of anybody.
 """
@@ -7,6 +8,8 @@ asked of anybody.
 import csv
 import json
 import sys
+import unicodedata
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,46 +17,82 @@ import numpy as np
 
 HOME = Path(__file__).parent
 ABOUT = json.loads((HOME / "student.json").read_text("utf-8"))
+AT_ONCE = 32  # texts that a network reads together
+
+
+def canonical(text: str) -> str:
+    """Return a text as training had it, however it is spelt in Unicode."""
+    return unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n").strip()
+
+
+def read(path: Path) -> list[str]:
+    """Return the texts of a file."""
+    if path.suffix.lower() != ".csv":
+        lines = path.read_text("utf-8-sig").split("\n")
+        return lines[:-1] if lines[-1] == "" else lines
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        table = csv.DictReader(file)
+        names = table.fieldnames or []
+        column = names[0] if len(names) == 1 else ABOUT["column"]
+        if column not in names:
+            raise ValueError(f"it has no column {column!r}, but {', '.join(names)}")
+        return [row[column] or "" for row in table]
 
 
 def words(texts: list[str]) -> Any:
-    """Return hashed counts of words and pairs of words, as rows of length 1."""
+    """Return hashed counts of words and pairs of words, as rows of length 1, rounded to 15 bits as in training."""
     from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415
     from sklearn.preprocessing import normalize  # noqa: PLC0415
 
     counts = HashingVectorizer(n_features=2**18, ngram_range=(1, 2), norm=None).transform(texts)
     counts.data = np.sign(counts.data) * (1.0 + np.log(np.maximum(np.abs(counts.data), 1.0)))
-    return normalize(counts)
+    counts = normalize(counts)
+    exponents = np.frexp(abs(counts).max(axis=1).toarray().ravel())[1]
+    units = np.repeat(np.ldexp(1.0, exponents - 15), np.diff(counts.indptr))
+    counts.data = np.rint(counts.data / units) * units
+    return counts
+
+
+@cache
+def extractor(i: int) -> tuple[Any, Any]:
+    """Return a tokenizer with what makes numbers of tokens: vectors, or a model."""
+    from tokenizers import Tokenizer  # noqa: PLC0415
+
+    folder, about = HOME / "extractors" / str(i), ABOUT["features"][i]
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if about["kind"] == "static-texts":
+        from safetensors.numpy import load_file  # noqa: PLC0415
+
+        (vectors,) = load_file(folder / "model.safetensors").values()
+        return tokenizer, vectors
+    import onnxruntime  # noqa: PLC0415
+
+    tokenizer.enable_truncation(about["tokens"])
+    return tokenizer, onnxruntime.InferenceSession(folder / "model.onnx")
 
 
 def embedded(text: str) -> Any:
     """Return what the public extractors make of a text, rounded to 15 bits as in training."""
-    import onnxruntime  # noqa: PLC0415
-    from safetensors.numpy import load_file  # noqa: PLC0415
-    from tokenizers import Tokenizer  # noqa: PLC0415
-
     parts = []
     for i, about in enumerate(ABOUT["features"]):
-        folder = HOME / "extractors" / str(i)
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
+        tokenizer, model = extractor(i)
         if about["kind"] == "static-texts":
-            (vectors,) = load_file(folder / "model.safetensors").values()
             unknown = tokenizer.token_to_id("[UNK]")
-            ids = [i for i in tokenizer.encode(text, add_special_tokens=False).ids if i != unknown]
-            found = vectors[ids].astype(np.float32).mean(axis=0) if ids else np.zeros(vectors.shape[1])
+            ids = [
+                token for token in tokenizer.encode(text, add_special_tokens=False).ids if token != unknown
+            ]
+            found = model[ids].astype(np.float32).mean(axis=0) if ids else np.zeros(model.shape[1])
         else:
-            tokenizer.enable_truncation(about["tokens"])
             tokens = tokenizer.encode(text)
             known = {
                 "input_ids": tokens.ids,
                 "attention_mask": tokens.attention_mask,
                 "token_type_ids": tokens.type_ids,
             }
-            session = onnxruntime.InferenceSession(folder / "model.onnx")
-            given = {one.name: np.array([known[one.name]], np.int64) for one in session.get_inputs()}
-            found = np.asarray(session.run(None, given)[0])[0]
+            given = {one.name: np.array([known[one.name]], np.int64) for one in model.get_inputs()}
+            found = np.asarray(model.run(None, given)[0])[0]
             if found.ndim == 2:
                 found = found[0] if about["pooling"] == "first" else found.mean(axis=0)
         length = np.linalg.norm(found)
@@ -63,26 +102,47 @@ def embedded(text: str) -> Any:
     return np.rint(whole / unit) * unit
 
 
+def outputs(texts: list[str]) -> Any:
+    """Return the scores of texts by a network of transformers."""
+    import torch  # noqa: PLC0415
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer  # noqa: PLC0415
+
+    tokenizer = AutoTokenizer.from_pretrained(HOME / ABOUT["model"])
+    model = AutoModelForSequenceClassification.from_pretrained(HOME / ABOUT["model"]).eval()
+    parts = []
+    for start in range(0, len(texts), AT_ONCE):
+        given = tokenizer(texts[start : start + AT_ONCE], padding=True, truncation=True, return_tensors="pt")
+        with torch.inference_mode():
+            parts.append(model(**given).logits.numpy())
+    return np.concatenate(parts)
+
+
 def predict(texts: list[str]) -> list[Any]:
-    path = HOME / ABOUT["model"]
+    texts = [canonical(text) for text in texts]
     if ABOUT["format"] == "heads":
         is_words = ABOUT["features"][0]["kind"] == "words"
         features = words(texts) if is_words else np.stack([embedded(text) for text in texts])
-        with np.load(path, allow_pickle=False) as head:
+        with np.load(HOME / ABOUT["model"], allow_pickle=False) as head:
             scores = features @ head["weights"].astype(float) + head["biases"]
-        found = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
     else:
-        import torch  # noqa: PLC0415
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer  # noqa: PLC0415
-
-        tokenizer = AutoTokenizer.from_pretrained(path)
-        model = AutoModelForSequenceClassification.from_pretrained(path).eval()
-        given = tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
-        with torch.inference_mode():
-            found = model(**given).logits.argmax(dim=1).numpy()
+        scores = outputs(texts)
+    found = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
     return [ABOUT["classes"][int(i)] for i in found]
 
 
+def main(names: list[str]) -> None:
+    if len(names) != 1:
+        sys.exit("name one file with texts: python predict.py texts.txt")
+    try:
+        texts = read(Path(names[0]))
+    except (OSError, ValueError) as problem:
+        sys.exit(f"{names[0]} cannot be used: {problem}")
+    if not texts:
+        sys.exit(f"{names[0]} cannot be used: it has no texts")
+    if empty := [i for i, text in enumerate(texts) if not canonical(text)]:
+        sys.exit(f"{names[0]} cannot be used: text {empty[0] + 1} is empty")
+    csv.writer(sys.stdout, lineterminator="\n").writerows([["label"], *([label] for label in predict(texts))])
+
+
 if __name__ == "__main__":
-    asked = Path(sys.argv[1]).read_text("utf-8").splitlines()
-    csv.writer(sys.stdout, lineterminator="\n").writerows([["label"], *([label] for label in predict(asked))])
+    main(sys.argv[1:])

@@ -127,6 +127,13 @@ class Heads(Learner):
             self._last = rows, self._maker(schema.digests(rows), rows, progress)
         return self._last[1]
 
+    def sight(self) -> list[dict[str, Any]]:
+        """Describe the features by what decides them; where this is equal, either learner may compute them for both.
+
+        By the files that are there: those of an artifact may not be what it says.
+        """
+        return self._maker.config()
+
     def fit(self, records: TrainingSet, schema: AnySchema, seed: int) -> Trained:
         (trained,) = self.fit_together(records, np.ones((1, len(records.labels)), np.bool_), schema, [seed])
         return trained

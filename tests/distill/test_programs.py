@@ -1,0 +1,141 @@
+"""The programs of students take what people have, and say in a line what they cannot use."""
+
+import unicodedata
+
+import numpy as np
+import pytest
+from PIL import Image
+from records import labels_of, mixed_table
+from small_extractors import averages, onnx_folder, static_folder
+from student_files import trained, written
+from students import as_csv, program_refuses, run_program
+from tiny_networks import coloured_images, plain_texts
+
+from pacpredict.distill.student import student_named
+from pacpredict.features.onnx_texts import StaticTexts
+from pacpredict.rows.infer import learn_rows
+
+COLOURS = ("red", "green", "blue")
+
+
+@pytest.fixture
+def of_images(tmp_path):
+    """A student of images, in a folder; returns it with images and the student's labels for them."""
+    images, labels = coloured_images(45)
+    schema, rows = learn_rows(images)
+    features = {"features": averages(tmp_path / "m.onnx"), "cache": None}
+    student = trained(student_named("heads", features), schema, rows, labels, COLOURS)
+    expected = [COLOURS[i] for i in student.predict(rows, schema)]
+    return written(student, tmp_path / "student"), images, expected
+
+
+def test_folders_of_images(of_images, tmp_path):
+    """All images of a folder and of those in it have labels, in the order of their names; other files do not count."""
+    home, images, expected = of_images
+    for i, image in enumerate(images[:6]):
+        folder = tmp_path / "asked" / ("b" if i % 2 else "a")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{i}.{'bmp' if i == 3 else 'png'}")
+    (tmp_path / "asked" / "notes.txt").write_text("nothing")
+    order = [0, 2, 4, 1, 3, 5]
+    found = run_program(home, tmp_path / "asked", tmp_path / "asked" / "a" / "2.png")[1:]
+    assert [line.rpartition(",")[2] for line in found] == [expected[i] for i in [*order, 2]]
+    assert [line.rpartition(",")[0][-5:] for line in found[:6]] == [
+        f"{i}.{'bmp' if i == 3 else 'png'}"[-5:] for i in order
+    ]
+
+
+def test_images_that_cannot_be_used(of_images, tmp_path):
+    """A damaged file, another size, more bits and no image at all: the file is named, and no label is printed."""
+    home, images, _ = of_images
+    good, other = tmp_path / "good.png", tmp_path / "other.png"
+    Image.fromarray(images[0]).save(good)
+    Image.fromarray(images[0]).resize((9, 8)).save(other)
+    assert program_refuses(home, good, other) == f"{other} cannot be used: it has 8 x 9 pixels, not 32 x 32"
+    other.write_bytes(good.read_bytes()[:60])
+    assert program_refuses(home, good, other).startswith(f"{other} cannot be used: ")
+    Image.fromarray(np.zeros((32, 32), np.uint16)).save(other)
+    assert "more than 8 bits" in program_refuses(home, other)
+    assert "name images" in program_refuses(home)
+    (tmp_path / "empty").mkdir()
+    assert "name images" in program_refuses(home, tmp_path / "empty")
+
+
+def extractor_of(kind, folder, texts):
+    return StaticTexts(static_folder(folder, texts)) if kind == "static" else onnx_folder(folder, texts)
+
+
+@pytest.mark.parametrize("kind", ["onnx", "static"])
+def test_texts_by_vectors(tmp_path, kind):
+    """With features of a model in ONNX, and of static vectors, come the student's own labels."""
+    texts, labels = plain_texts(60)
+    schema, rows = learn_rows(texts)
+    params = {"features": extractor_of(kind, tmp_path / "extractor", texts[:50]), "cache": None}
+    student = trained(student_named("heads", params), schema, rows, labels, ("bad", "good"))
+    home = written(student, tmp_path / "student")
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    found = run_program(home, tmp_path / "texts.txt")[1:]
+    assert found == [("bad", "good")[i] for i in student.predict(rows, schema)]
+    assert len(set(found)) == 2
+
+
+@pytest.fixture
+def of_texts(tmp_path):
+    """A student of texts whose words have accents, in a folder."""
+    texts = [f"{'café' if i % 2 else 'thé'} numéro {i % 7}" for i in range(40)]
+    schema, rows = learn_rows(texts)
+    learner = student_named("heads", {"features": "hashing"})
+    student = trained(learner, schema, rows, np.arange(40) % 2, ("tea", "coffee"))
+    return written(student, tmp_path / "student")
+
+
+def test_texts_in_a_table(of_texts, tmp_path):
+    """A CSV file has texts in the column of that name or in its only one, over several lines and in any spelling."""
+    asked = ["café\nnuméro 3", unicodedata.normalize("NFD", "thé numéro 3"), "  café "]
+    many = as_csv({"id": [1, 2, 3], "text": asked}, tmp_path / "many.csv")
+    one = as_csv({"said": asked}, tmp_path / "one.csv")
+    assert run_program(of_texts, many)[1:] == run_program(of_texts, one)[1:] == ["coffee", "tea", "coffee"]
+
+
+def test_texts_that_cannot_be_used(of_texts, tmp_path):
+    """No column of texts, an empty text, an empty file and none at all are said in one line."""
+    path = as_csv({"a": ["x"], "b": ["y"]}, tmp_path / "asked.csv")
+    assert program_refuses(of_texts, path) == f"{path} cannot be used: it has no column 'text', but a, b"
+    lines = tmp_path / "asked.txt"
+    lines.write_text("café\n \nthé\n")
+    assert program_refuses(of_texts, lines) == f"{lines} cannot be used: text 2 is empty"
+    lines.write_text("")
+    assert "it has no texts" in program_refuses(of_texts, lines)
+    assert "No such file" in program_refuses(of_texts, tmp_path / "nobody.txt")
+    assert "name one file" in program_refuses(of_texts)
+
+
+@pytest.fixture
+def of_rows(tmp_path):
+    """A student of a table, in a folder; returns it with the table and its labels for it."""
+    table = mixed_table(120).drop(columns="note")
+    schema, rows = learn_rows(table, unknown="missing")
+    codes = np.unique(labels_of(table), return_inverse=True)[1]
+    student = trained(student_named("xgboost", {"n_estimators": 5}), schema, rows, codes, "ab")
+    return written(student, tmp_path / "student"), table, ["ab"[i] for i in student.predict(rows, schema)]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_tables_as_programs_write_them(of_rows, tmp_path, separator):
+    """Semicolons, tabs and the mark that spreadsheets put at the beginning of a file make no difference."""
+    home, table, expected = of_rows
+    table.to_csv(tmp_path / "asked.csv", index=False, sep=separator, encoding="utf-8-sig")
+    assert run_program(home, tmp_path / "asked.csv")[1:] == expected
+
+
+def test_tables_that_cannot_be_used(of_rows, tmp_path):
+    """A column that misses, a cell that is no number and a file without rows are said in one line."""
+    home, table, _ = of_rows
+    path = tmp_path / "asked.csv"
+    as_csv(table.drop(columns="age"), path)
+    assert program_refuses(home, path) == f"{path} cannot be used: it has no column age"
+    as_csv(table.astype({"age": object}).assign(age=["old", *table["age"][1:]]), path)
+    assert program_refuses(home, path) == f"{path} cannot be used: row 1, column age: 'old' is no number"
+    as_csv(table[:0], path)
+    assert "it has no rows" in program_refuses(home, path)
+    assert "name one file" in program_refuses(home)

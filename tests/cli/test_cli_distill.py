@@ -46,9 +46,16 @@ def test_a_student(teacher, capsys):
     assert code == 0
     assert "% of 200 rows are right" in output
     assert state_of(teacher)["spent_nats"] == cost["spent_nats_after"] == cost["contested"] * STEP
-    assert run_here(capsys, "distill", teacher / "teacher.pac", "--verify", teacher / "student")[0] == 0
+    code, output, _ = run_here(capsys, "distill", teacher / "teacher.pac", "--verify", teacher / "student")
+    assert code == 0
+    assert "not checked: accuracy, name of the deployment, date" in output
+    assert "model and student.json" in output.splitlines()[-1]
     code, output, _ = run_here(capsys, *distill(teacher, "--verify", teacher / "student"))
     assert (code, "identical to the byte" in output) == (0, True)
+    assert (
+        output.splitlines()[-1]
+        == "not checked: accuracy, name of the deployment, date, version of pacpredict"
+    )
     assert "exists already" in refused(capsys, *distill(teacher, *out))
 
 

@@ -277,12 +277,15 @@ def _verify(arguments: Namespace, deployment: "Deployment", rows: "AnyRows | Non
         print_json(found._asdict())
         return
     again = (
-        "trained again, it is identical to the byte" if found.trained_again else "it was not trained again"
+        "trained again, model and student.json are identical to the byte"
+        if found.trained_again
+        else "it was not trained again"
     )
     print(
         f"{found.files} files, {found.labels:,} labels ({found.kept:,} kept) and {found.releases:,} releases are what "
         f"the card says; {again}"
     )
+    print(f"not checked: {', '.join(found.not_checked)}")
 
 
 DISTILL = Command(

@@ -14,9 +14,10 @@ from pacpredict.core.filters import Filter
 from pacpredict.deployment import Deployment
 from pacpredict.distill.labels import Labels, Targets, last_of
 from pacpredict.distill.questions import Order
-from pacpredict.types import Votes
+from pacpredict.types import BoolArray, Votes
 
-FORMAT, VERSION = "pacpredict student", 1
+# Version 1 said of more than was checked that it is.
+FORMAT, VERSION, VERSIONS = "pacpredict student", 2, (1, 2)
 
 # What a promise is, of all that a deployment says about its privacy: nothing that changes with what is asked.
 _PROMISE = (
@@ -82,6 +83,19 @@ def _success_if_settled(deployment: Deployment, votes: Votes) -> float:
     return success_after(budget.nats(min(n_charged, budget.total_steps)), prior)
 
 
+def labels_part(deployment: Deployment, labels: Labels, kept: BoolArray, n_public: int) -> dict[str, Any]:
+    """Count what was asked and what became of it."""
+    values = deployment.artifact.classes.values
+    counts = np.bincount(labels.labels[: len(kept)][kept], minlength=len(values)).tolist()
+    return {
+        "public_rows": n_public,
+        "asked": len(labels),
+        "kept": int(kept.sum()),
+        "kinds": dict(sorted(Counter(labels.kinds).items())),
+        "classes": [list(pair) for pair in zip(map(str, values), counts, strict=True)],
+    }
+
+
 def card_of(
     deployment: Deployment,
     labels: Labels,
@@ -93,8 +107,6 @@ def card_of(
     evaluation: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Put the card together; the hashes of files are added when they are written."""
-    values = deployment.artifact.classes.values
-    counts = np.bincount(labels.labels[: len(targets.kept)][targets.kept], minlength=len(values)).tolist()
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -102,13 +114,7 @@ def card_of(
         "pacpredict": version("pacpredict"),
         "promise": promise_of(deployment),
         "history": history_of(deployment, labels),
-        "labels": {
-            "public_rows": n_public,
-            "asked": len(labels),
-            "kept": int(targets.kept.sum()),
-            "kinds": dict(sorted(Counter(labels.kinds).items())),
-            "classes": [list(pair) for pair in zip(map(str, values), counts, strict=True)],
-        },
+        "labels": labels_part(deployment, labels, targets.kept, n_public),
         "settings": settings._asdict(),
         "notes": dict(notes),
         "curve": [mark._asdict() for mark in marks],

@@ -95,11 +95,7 @@ def prepare(
     if order not in ORDERS:
         raise InvalidInput(f"an order is one of {', '.join(ORDERS)}, got {order!r:.50}")
     digests = voters.schema.digests(rows)
-    chosen = np.random.default_rng(seed).permutation(len(rows))
-    votes: Votes | None = None
-    if order == "active":
-        votes = _vote(voters, rows, np.arange(len(rows)), progress)
-        chosen = chosen[np.argsort(-_agreement(votes)[chosen], kind="stable")]
+    chosen, votes = in_order(voters, rows, order, seed, progress)
     chosen = chosen[:queries]
     state, known = curator.session.snapshot(), curator.session.recall(set(digests))
     first = {digests[row]: int(row) for row in reversed(chosen) if digests[row] not in known.answers}
@@ -113,6 +109,22 @@ def prepare(
     return Questions(
         *(chosen, [digests[row] for row in chosen], ballots, places, known, state.spent_steps, state.sequence)
     )
+
+
+def in_order(
+    voters: Ensemble, rows: AnyRows, order: Order, seed: int, progress: Progress
+) -> tuple[IntArray, Votes | None]:
+    """Return all rows in the order in which they are asked, with the votes on them if it depends on these."""
+    chosen = at_random(len(rows), seed)
+    if order == "random":
+        return chosen, None
+    votes = _vote(voters, rows, np.arange(len(rows)), progress)
+    return chosen[np.argsort(-_agreement(votes)[chosen], kind="stable")], votes
+
+
+def at_random(n_rows: int, seed: int) -> IntArray:
+    """Return the numbers of all rows in an order that follows from the seed."""
+    return np.random.default_rng(seed).permutation(n_rows)
 
 
 def limit_to(questions: Questions, budget: Budget, success: float | None, prior: float) -> Questions:

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from artifacts import fit_small
 from records import recipe
@@ -211,6 +212,19 @@ def test_a_table_is_not_for_heads(teacher, capsys):
         capsys, *command, "--out", teacher / "student"
     )
     assert state_of(teacher)["queries"] == 0
+
+
+def test_features_that_fail(of_images, capsys, monkeypatch):
+    """An extractor of the student's own that fails on a row is said before any is asked."""
+    look = OnnxImages.extract
+    monkeypatch.setattr(
+        OnnxImages, "extract", lambda self, value: look(self, value) * (np.nan if self.name == "other" else 1)
+    )
+    command = ["distill", of_images / "teacher.pac", of_images / "public", "--jobs", "1"]
+    command += ["--features", averages(of_images / "other.onnx", 2), "--feature-cache", "none"]
+    code, _, errors = run_here(capsys, *command, "--out", of_images / "student")
+    assert (code, "other returned a feature that is not a finite number" in errors) == (2, True)
+    assert state_of(of_images)["queries"] == 0
 
 
 def test_features_are_computed_once(of_images, capsys, monkeypatch):

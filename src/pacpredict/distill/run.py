@@ -153,12 +153,13 @@ def distill(
     planned = asking.limit_to(
         plan(deployment, rows, options, learner, stages), artifact.recipe.budget, options.until_success, prior
     )
+    # Before anything is paid for: features of the student's own may fail.
+    ground = _ground(learner, artifact.schema, rows.take(planned.rows), stages)
     with stages("answers") as progress:
         releases = asking.ask(deployment.curator, planned, progress)
     sequences = [release.sequence for release in releases]
     labels = gather(deployment, planned.rows, sequences, options.curve)
     targets = choose(labels, len(labels), settings, len(artifact.classes))
-    ground = _ground(learner, artifact.schema, rows.take(labels.rows), stages)
     student = train_student(learner, ground, artifact.classes, targets, seed=settings.seed)
     accuracy = None if tested is None else _accuracy(deployment, student, tested)
     marks = curve_of(deployment, labels, settings)

@@ -69,18 +69,23 @@ def history_of(deployment: Deployment, labels: Labels) -> dict[str, Any]:
         "chain": "" if link is None else link.hex(),
         "spent_nats": budget.nats(point.spent_steps),
         "other_releases": int(others),
-        "success_if_settled": None if others else _success_if_settled(deployment, labels.votes[first]),
+        "success_if_settled": None if others else _success_of(deployment, labels.votes[first]),
     }
 
 
-def _success_if_settled(deployment: Deployment, votes: Votes) -> float:
-    """Return what the queries would promise if they had been settled beforehand, and nothing else were ever answered.
+def _success_of(deployment: Deployment, votes: Votes) -> float:
+    is_flat = deployment.artifact.recipe.budget.charging == "flat"
+    n_charged = len(votes) if is_flat else int((votes != votes[:, :1]).any(axis=1).sum())
+    return success_if_settled(deployment, n_charged)
+
+
+def success_if_settled(deployment: Deployment, most_steps: int) -> float:
+    """Return what queries would promise if they had been settled beforehand, and nothing else were ever answered.
 
     By the most that they could have cost: what they did cost depends on answers, where the limit on odds is near.
     """
     budget, prior = deployment.artifact.recipe.budget, deployment.artifact.space.priors["membership"]
-    n_charged = len(votes) if budget.charging == "flat" else int((votes != votes[:, :1]).any(axis=1).sum())
-    return success_after(budget.nats(min(n_charged, budget.total_steps)), prior)
+    return success_after(budget.nats(min(most_steps, budget.total_steps)), prior)
 
 
 def labels_part(deployment: Deployment, labels: Labels, kept: BoolArray, n_public: int) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """From a deployment and public rows to a student that may be published."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +60,8 @@ class Options:
     queries
         Ask no more rows than so many.
     until_success
-        Ask until what the deployment has spent in all reaches the budget of this success of membership inference.
+        Ask until what others have spent, with a step for each row on which models differ, reaches the budget of this
+        success of membership inference.
     order, seed
         "random" or "active": those first on which most models agree. The seed is public.
     soft, balanced
@@ -118,11 +120,20 @@ def plan(
             deployment.curator,
             rows,
             voters=voters_for(deployment, learner),
+            differed=partial(differed_in, deployment),
             order=options.order,
             seed=options.seed,
             queries=options.queries,
             progress=progress,
         )
+
+
+def differed_in(deployment: Deployment, sequences: Collection[int]) -> set[int]:
+    """Tell on which releases models differed, by a replay of the ledger: what was charged does not tell."""
+    if not sequences:
+        return set()
+    labels = deployment.weigh(sequences, {max(sequences)}).labels
+    return {sequence for sequence in sequences if labels[sequence].votes is not None}
 
 
 def voters_for(deployment: Deployment, learner: Learner) -> Ensemble:

@@ -5,9 +5,11 @@ request when the last was answered; all of them are driven by one other process,
 looks for the end of each reply. Every row is asked once: a repeated one would be answered from the ledger.
 
 The unprotected server has the same HTTP stack and the same threads, one of the 128 models, and no ledger. At last, one
-client that asks for single rows does so beside six others that ask for 500 rows at a time.
+client that asks for single rows does so beside six others that ask for 500 rows at a time. The two servers are asked in
+turns, since the machine's speed changes from minute to minute; of each case the median of three rounds is shown. On a
+machine that has other work, the fastest twentieth (p5) and the processor time of the server tell more than the rest.
 
-    python benchmarks/serving.py            a table
+    python benchmarks/serving.py            a table, and the private server's figures as parts of the other's
     python benchmarks/serving.py --access   the private server with keys and metrics beside itself without, in turns
     python benchmarks/serving.py --json     an object with `cases`
 
@@ -17,6 +19,8 @@ The artifact is fitted once (a few minutes) and kept in the user's cache; PACPRE
 import argparse
 import asyncio
 import json
+import math
+import os
 import shutil
 import signal
 import socket
@@ -24,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import count, cycle, product
@@ -44,6 +49,7 @@ from pacpredict.deployment import Deployment, home_of
 from pacpredict.experiments.tabular import split
 from pacpredict.ledger.keys import Terms
 from pacpredict.mechanism.question import Ballots, Release, Request
+from pacpredict.mechanism.session import Session
 from pacpredict.serving.access import Anybody
 from pacpredict.serving.app import build_app
 from pacpredict.serving.run import listen, uvicorn_config
@@ -56,22 +62,42 @@ from pacpredict.types import Votes
 CLIENTS, ROWS = (1, 32), (1, 32)
 OTHERS, OTHERS_ROWS = 6, 500  # in the last case
 NAME = census.NAME
-ROUNDS = 3  # of a comparison with itself: the machine's speed changes from minute to minute
+ROUNDS = 3  # the machine's speed changes from minute to minute
 WARM_UP_S = 0.5
+
+
+Measured = dict[str, Any]
+
+
+class Kind(NamedTuple):
+    """Of a case: what is asked by how many."""
+
+    clients: int
+    rows: int
+    others: int  # clients beside these
 
 
 class Case(NamedTuple):
     clients: int
     rows: int
-    others: int  # clients beside these
+    others: int
     first: int  # a million fractions from here on are this case's own
+
+
+class Running(NamedTuple):
+    process: subprocess.Popen[bytes]
+    port: int
+    key: str  # empty if there is none
 
 
 # ---- the unprotected server
 
 
 class Unprotected:
-    """Stands where the server expects a curator: one model answers, nothing is noised, charged or recorded."""
+    """Stands where the server expects a curator: one model answers, nothing is noised, charged or recorded.
+
+    Its session is one that nobody asks: the page of the server shows a history.
+    """
 
     def __init__(self, artifact: Artifact) -> None:
         model = artifact.learner.load((artifact.path / model_name(0, "ubj")).read_bytes())
@@ -80,6 +106,7 @@ class Unprotected:
         self.ensemble = Ensemble(
             artifact.schema, artifact.classes, artifact.learner, voter, 1, artifact.space
         )
+        self.session = Session(len(artifact.classes), artifact.recipe.budget, artifact.recipe.n_models)
         self._numbers = count(1)
 
     def requests(self, inquiries: Sequence[Inquiry], n_threads: int = 1) -> list[Request]:  # noqa: ARG002
@@ -196,9 +223,11 @@ async def drive(port: int, n_clients: int, requests: Iterator[bytes], seconds: f
     ]
     await asyncio.gather(*(client.finished for client in clients))
     times = [took for client in clients for at, took in client.times if at >= began]
-    p50, p99 = np.percentile(times, [50, 99])
+    p5, p50, p99 = np.percentile(times, [5, 50, 99])
     return {
+        "n_requests": sum(len(client.times) for client in clients),  # also those before it was measured
         "requests_per_s": round(len(times) / seconds, 1),
+        "p5_ms": round(1e3 * p5, 3),
         "p50_ms": round(1e3 * p50, 3),
         "p99_ms": round(1e3 * p99, 3),
     }
@@ -252,62 +281,63 @@ def copy(fitted: Path, artifact: Path) -> None:
     home_of(Artifact.open(artifact)).moved(None, None, 0)
 
 
-def measure(fitted: Path, seconds: float) -> list[dict[str, Any]]:
-    cases: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        artifact = Path(folder) / f"{NAME}.pac"
-        copy(fitted, artifact)
-        for server in ("private", "unprotected"):
-            port = free_port()
-            process = start(server, artifact, port)
-            try:
-                for n_rows, n_clients, n_others in (*product(ROWS, CLIENTS, [0]), (1, 1, OTHERS)):
-                    case = Case(n_clients, n_rows, n_others, 10**6 * len(cases))
-                    cases.append({"server": server, **case._asdict(), **run_load(port, case, seconds)})
-            finally:
-                process.send_signal(signal.SIGINT)
-                process.wait()
-    return cases
-
-
-def run_load(port: int, case: Case, seconds: float, key: str = "") -> dict[str, float]:
-    command = [sys.executable, __file__, "--load", *map(str, (port, *case, seconds)), key]
+def run_load(running: Running, case: Case, seconds: float) -> Measured:
+    """Measure one case, and what it cost the server; beside others who ask, that is not told apart."""
+    command = [sys.executable, __file__, "--load", *map(str, (running.port, *case, seconds)), running.key]
+    before = processor_seconds(running.process.pid)
     measured: dict[str, float] = json.loads(
         subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     )
-    return measured
+    used, n = processor_seconds(running.process.pid) - before, measured.pop("n_requests")
+    return {**measured, "cpu_ms": None if case.others else round(1e3 * used / n, 3)}
 
 
-def compare_access(fitted: Path, seconds: float) -> list[dict[str, Any]]:
-    """Measure the server with a key that has all limits, and metrics, beside the same without; in turns."""
-    rounds: list[dict[str, Any]] = []
+def processor_seconds(process: int) -> float:
+    """Return how long all threads of a process have been at work, as Linux says."""
+    _, _, figures = Path(f"/proc/{process}/stat").read_text().rpartition(")")
+    user, system = map(int, figures.split()[11:13])
+    return (user + system) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(fitted: Path, seconds: float, servers: Sequence[str], kinds: Sequence[Kind]) -> list[Measured]:
+    """Ask the servers in turns; returns of each case the round that is the median by its throughput."""
+    rounds: defaultdict[tuple[str, Kind], list[Measured]] = defaultdict(list)
+    firsts = count(0, 2 * 10**6)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
-        servers = {}
-        for server in ("plain", "guarded"):
-            artifact, key = Path(folder) / f"{server}.pac", ""
+        asked = {}
+        for server in servers:
+            artifact, port = Path(folder) / f"{server}.pac", free_port()
             copy(fitted, artifact)
-            if server == "guarded":
-                with Deployment.open(artifact) as deployment:
-                    key = deployment.keys.make(Terms(NAME, rate=10**9, queries=10**9, nats=10.0))
-            servers[server] = free_port(), key
-            process = start(server, artifact, servers[server][0])
-            running.callback(process.wait)
-            running.callback(process.send_signal, signal.SIGINT)
-        for _, n_rows, n_clients in product(range(ROUNDS), ROWS, CLIENTS):
-            for server, (port, key) in servers.items():
-                case = Case(n_clients, n_rows, 0, 10**6 * len(rounds))
-                rounds.append({"server": server, **case._asdict(), **run_load(port, case, seconds, key)})
-    return [_middle(rounds, *case) for case in product(servers, ROWS, CLIENTS)]
+            key = make_key(artifact) if server == "guarded" else ""
+            asked[server] = Running(start(server, artifact, port), port, key)
+            running.callback(asked[server].process.wait)
+            running.callback(asked[server].process.send_signal, signal.SIGINT)
+        for _, kind, (server, one) in product(range(ROUNDS), kinds, asked.items()):
+            case = Case(*kind, next(firsts))
+            rounds[server, kind].append({"server": server, **case._asdict(), **run_load(one, case, seconds)})
+    return [_middle(rounds[each]) for each in product(servers, kinds)]
 
 
-def _middle(rounds: list[dict[str, Any]], server: str, n_rows: int, n_clients: int) -> dict[str, Any]:
-    """Return the round of a case that is the median by its throughput."""
-    mine = [
-        each
-        for each in rounds
-        if (each["server"], each["rows"], each["clients"]) == (server, n_rows, n_clients)
-    ]
-    return sorted(mine, key=lambda each: each["requests_per_s"])[len(mine) // 2]
+def make_key(artifact: Path) -> str:
+    """Make a key that has every kind of limit, and reaches none."""
+    with Deployment.open(artifact) as deployment:
+        return deployment.keys.make(Terms(NAME, rate=10**9, queries=10**9, nats=10.0))
+
+
+def _middle(rounds: Sequence[Measured]) -> Measured:
+    return sorted(rounds, key=lambda each: each["requests_per_s"])[len(rounds) // 2]
+
+
+def show_parts(cases: Sequence[Measured]) -> None:
+    """Print the figures of the first server as parts of those of the second."""
+    half = len(cases) // 2
+    for mine, its in zip(cases[:half], cases[half:], strict=True):
+        rate = mine["requests_per_s"] / its["requests_per_s"]
+        p5, p50, cpu = ((mine[name] or math.nan) / (its[name] or 1) for name in ("p5_ms", "p50_ms", "cpu_ms"))
+        what = f"{mine['clients']} clients, {mine['rows']} rows, {mine['others']} beside"
+        print(
+            f"{what}: {rate:.2f} of the rate; times the p5 {p5:.2f}, the p50 {p50:.2f}, the processor's {cpu:.2f}"
+        )
 
 
 def main() -> None:
@@ -331,18 +361,23 @@ def main() -> None:
     if options.unprotected:
         run_unprotected(options.unprotected, options.port)
         return
-    fitted = census.fitted(options.artifact).path
-    cases = (compare_access if options.access else measure)(fitted, options.seconds)
+    servers = ("guarded", "plain") if options.access else ("private", "unprotected")
+    kinds = [Kind(n_clients, n_rows, 0) for n_rows, n_clients in product(ROWS, CLIENTS)]
+    if not options.access:
+        kinds.append(Kind(1, 1, OTHERS))
+    cases = measure(census.fitted(options.artifact).path, options.seconds, servers, kinds)
     if options.json:
         print(json.dumps({"cases": cases}, indent=2))
         return
-    print(f"{'server':12} clients  rows  beside   requests/s   rows/s   p50 ms   p99 ms")
+    print(f"{'server':12} clients  rows  beside   requests/s   rows/s    p5 ms   p50 ms   p99 ms   cpu ms")
     for case in cases:
         print(
             f"{case['server']:12} {case['clients']:7} {case['rows']:5} {case['others']:7} "
             f"{case['requests_per_s']:12,.0f} "
-            f"{case['requests_per_s'] * case['rows']:8,.0f} {case['p50_ms']:8.2f} {case['p99_ms']:8.2f}"
+            f"{case['requests_per_s'] * case['rows']:8,.0f} {case['p5_ms']:8.2f} "
+            f"{case['p50_ms']:8.2f} {case['p99_ms']:8.2f} {case['cpu_ms'] or math.nan:8.2f}"
         )
+    show_parts(cases)
 
 
 if __name__ == "__main__":

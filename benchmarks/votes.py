@@ -1,12 +1,13 @@
 """How fast all models of an ensemble vote, beside a loop over the models' own predict.
 
 128 classifiers on 14 features, binary: 200 trees each on census income, with its categories and missing values (fitted
-once and kept, see census.py; PACPREDICT_DATA says where the data is), 100 trees each on numbers, or logistic
-regression; and 128 heads on 1,280 features, with ten classes. Networks have random parameters; as large as the paper's
-there are four of them, and 128 that are small. The loop over networks computes all rows in one batch. Both sides
-answer the same rows in one run and one thread. Timings are the best of several rounds that alternate between the two,
-and the votes are compared before anything is timed. "Stacked" is how many times as fast up to eight networks are as
-one, by torch.func, than one by one: where that is less than 1, networks are asked one by one.
+once and kept, see census.py; PACPREDICT_DATA says where the data is), the same with settings that each model searched
+for itself (if somebody has fitted them), 100 trees each on numbers, or logistic regression; and 128 heads on 1,280
+features, with ten classes. Networks have random parameters; as large as the paper's there are four of them, and 128
+that are small. The loop over networks computes all rows in one batch. Both sides answer the same rows in one run and
+one thread. Timings are the best of several rounds that alternate between the two, and the votes are compared before
+anything is timed. "Stacked" is how many times as fast up to eight networks are as one, by torch.func, than one by one:
+where that is less than 1, networks are asked one by one.
 
     python benchmarks/votes.py            a table
     python benchmarks/votes.py --json     an object with `cases`
@@ -14,6 +15,7 @@ one, by torch.func, than one by one: where that is less than 1, networks are ask
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,6 +29,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from pacpredict.artifact.artifact import Artifact
 from pacpredict.experiments.tabular import split
 from pacpredict.features.exact import round_rows
 from pacpredict.learners.learner import Voter
@@ -72,13 +75,12 @@ class OneBooster:
         return np.asarray(self._booster.inplace_predict(rows)) > 0.5
 
 
-def census_models(path: Path | None) -> tuple[list[Any], Voter, FloatArray]:
+def census_models(artifact: Artifact) -> tuple[list[Any], Voter, FloatArray]:
     """Return the stored models, the ensemble of them, and records that nobody was trained on."""
-    artifact = census.fitted(path)
     ensemble = artifact.ensemble()
     table = split(census.NAME)[1][[column.name for column in artifact.schema.columns]]
     rows = ensemble.learner.prepare(ensemble.schema, ensemble.schema.rows(table[: max(ROWS)]))
-    stored = [artifact.model_bytes(i) for i in range(census.N_MODELS)]
+    stored = [artifact.model_bytes(i) for i in range(artifact.recipe.n_models)]
     return [OneBooster(model) for model in stored if model is not None], ensemble.voter, rows
 
 
@@ -105,7 +107,7 @@ LEARNERS: dict[str, tuple[Callable[[], Any], Callable[[Sequence[Any]], Voter]]] 
 }
 
 
-EVERY = (census.NAME, *LEARNERS, HEADS, *NETWORKS)
+EVERY = (census.NAME, census.TUNED, *LEARNERS, HEADS, *NETWORKS)
 
 
 def train(learner: str, n_models: int, x: FloatArray, y: npt.NDArray[np.int64]) -> list[Any]:
@@ -126,9 +128,9 @@ def microseconds(job: Callable[[], object], rounds: int) -> float:
     return min(times) * 1e6
 
 
-def prepare(learner: str, n_models: int, artifact: Path | None) -> tuple[list[Any], Voter, Any, Any]:
+def prepare(learner: str, n_models: int, artifact: Artifact | None) -> tuple[list[Any], Voter, Any, Any]:
     """Return the models, all of them ready to vote, and rows as these and as those take them."""
-    if learner == census.NAME:
+    if artifact is not None:
         models, voter, x = census_models(artifact)
         return models, voter, x, x
     if learner == HEADS:
@@ -142,9 +144,12 @@ def prepare(learner: str, n_models: int, artifact: Path | None) -> tuple[list[An
     return models, LEARNERS[learner][1](models), x, seen
 
 
-def measure(learner: str, n_models: int, rounds: int, artifact: Path | None) -> list[dict[str, object]]:
+def measure(learner: str, n_models: int, rounds: int, artifact: Artifact | None) -> list[dict[str, object]]:
     if learner in NETWORKS:
         return measure_networks(learner, rounds)
+    if learner == census.TUNED and artifact is None:
+        print(f"{learner}: left out, nobody has fitted it (see --tuned)", file=sys.stderr)
+        return []
     models, packed, x, seen = prepare(learner, n_models, artifact)
     cases: list[dict[str, object]] = []
     for n_rows in ROWS:
@@ -206,11 +211,23 @@ def main() -> None:
     parser.add_argument(
         "--artifact", type=Path, help="where the census ensemble is kept (default: the user's cache)"
     )
+    parser.add_argument(
+        "--tuned",
+        type=Path,
+        help="where the tuned one is, which `python -m pacpredict.experiments.tabular census` fits (default: "
+        "census-tuned.pac in the user's cache; left out if it is not there)",
+    )
     options = parser.parse_args()
+    artifacts: dict[str, Callable[[], Artifact | None]] = {
+        census.NAME: lambda: census.fitted(options.artifact),
+        census.TUNED: lambda: census.tuned(options.tuned),
+    }
     with threadpool_limits(1):
-        learners = options.learner or EVERY
-        asked = options.models, options.rounds, options.artifact
-        cases = [case for name in learners for case in measure(name, *asked)]
+        cases = [
+            case
+            for name in options.learner or EVERY
+            for case in measure(name, options.models, options.rounds, artifacts.get(name, lambda: None)())
+        ]
     if options.json:
         print(json.dumps({"cases": cases}, indent=2))
         return

@@ -125,7 +125,16 @@ class Curator:
     def serve(self, requests: Sequence[Request]) -> list[Answers | PacPredictError]:
         """Answer several requests in one turn and one commit; a refused one does not disturb the others."""
         outcomes = self.session.serve(requests)
-        return [one if isinstance(one, PacPredictError) else self._answers(one) for one in outcomes]
+        codes = [release.label for one in outcomes if isinstance(one, list) for release in one]
+        labels, read = self.ensemble.labels(np.array(codes, np.int64)), 0
+        answers: list[Answers | PacPredictError] = []
+        for one in outcomes:
+            if isinstance(one, PacPredictError):
+                answers.append(one)
+            else:
+                answers.append(Answers(labels[read : read + len(one)], one))
+                read += len(one)
+        return answers
 
     def keep_up(self) -> None:
         """See how far others have come with the same ledger, so as to notice one that goes back."""
@@ -149,11 +158,6 @@ class Curator:
     def privacy(self) -> dict[str, Any]:
         """Return the guarantee as plain values, for programs and auditors."""
         return report_privacy(self.recipe, self.ensemble.space, self.session.snapshot(), self.session.decode)
-
-    def _answers(self, releases: Sequence[Release]) -> Answers:
-        return Answers(
-            self.ensemble.labels(np.array([release.label for release in releases], np.int64)), releases
-        )
 
 
 def _split(inquiries: Sequence[Inquiry], digests: Sequence[bytes]) -> list[Sequence[bytes]]:

@@ -68,7 +68,7 @@ def _compile_releases() -> None:
     session.serve([Request.of(session.ballots(votes)), Request.of(session.ballots(votes))])
     replay(ledger.entries(), 2, budget.step, session.prior)
     weigh(ledger.entries(), 2, budget, session.prior, NO_LIMIT, [1], [1])
-    simulate(votes, [0, 1], budget.step, n_trials=1, seed=0, n_jobs=1)
+    simulate(votes, [0, 1], budget.step, n_trials=1, seed=0, membership=np.eye(2), n_jobs=1)
 
 
 def _compile_votes() -> None:

@@ -14,20 +14,21 @@ from browser import Seen, running_browser
 from records import labels_of, mixed_table
 
 from pacpredict.artifact.artifact import Artifact
-from pacpredict.audit.claims import Finding
-from pacpredict.audit.estimates import Estimate
+from pacpredict.audit.cells import measured
+from pacpredict.audit.estimates import RATES, Estimate, Finding
 from pacpredict.audit.live import expose
 from pacpredict.audit.live_page import render_exposure
+from pacpredict.audit.membership import memory_needed
 from pacpredict.audit.page import render
 from pacpredict.audit.run import Plan, audit
-from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, to_json, verdict
+from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, pool_in_words, show, to_json, verdict
 from pacpredict.cli import main
 from pacpredict.cli.data import read_pool_of
 from pacpredict.deployment import Deployment
-from pacpredict.exceptions import InvalidArtifact, InvalidInput, InvalidTable
+from pacpredict.exceptions import InvalidArtifact, InvalidInput, InvalidTable, InvalidVotes
 
-SMALL = Plan(n_trials=5, n_queries=50, n_targets=1, n_runs=10)
-SHORT = ["--trials", "5", "--queries", "50", "--targets", "1", "--runs", "10", "--jobs", "1"]
+SMALL = Plan(n_trials=20, n_queries=50, n_targets=1, n_runs=30)
+SHORT = ["--trials", "20", "--queries", "50", "--targets", "1", "--runs", "30", "--jobs", "1"]
 CHANGING = ("ledger.sqlite", "witness.jsonl")
 
 
@@ -132,6 +133,44 @@ def test_what_was_found_is_said_in_words_and_numbers(found):
     json.dumps(said, allow_nan=False)
 
 
+def test_every_rate_of_the_page_has_its_interval(found, home, capsys):
+    """A rate above its ceiling by chance alarms nobody who sees how wide its interval is: page and terminal show it."""
+    assert measured(Estimate(0.123, 0.0456, 1.2)) == "12.30 %<small>4.56 to 100.00</small>"
+    assert measured(Estimate(0.0, -0.1, 1e-7)) == "0.00 %<small>0.00 to 1e-05</small>"
+    page = render(found)
+    for one in (*found.attacks[-3:], *found.duels, found.larger.looks[-1]):
+        assert measured(one.success) in page
+    assert all(measured(point.tpr) in page for point in found.larger.true_positives)
+    assert main(["audit", str(home), *SHORT]) == 0
+    last = found.attacks[-1]
+    assert f"{show(last.success.low)} to {show(last.success.high)}" in capsys.readouterr().out
+
+
+def test_the_page_says_in_words_what_answers_tell_about_the_pool(found):
+    """For the deployment's own decoder, by one question and by many; and which decoder tells least here."""
+    text = text_of(render(found))
+    assert all(sentence in text for sentence in pool_in_words(found))
+    assert to_json(found)["about_the_pool"] == pool_in_words(found)
+    assert "by an answer of `argmax`" in pool_in_words(found)[0]
+    (name, of_remembered), *_ = found.presences.items()
+    rates = {
+        (one, n): (0.1 * place if n == 1 else 0.9 - 0.1 * place)
+        for place, one in enumerate(("sample", "argmax", "map"))
+        for n in (1, 1000)
+    }
+    made_up = [
+        one._replace(tpr=[rates.get((one.answerer, one.questions), 0.0)] * len(RATES))
+        for one in of_remembered
+    ]
+    about = {**found.about, "decoder": "argmax"}
+    own, least = pool_in_words(replace(found, about=about, presences={name: made_up}))
+    assert "finds 10.00 % to be in the pool by an answer of `argmax`, and 80.00 % by 1,000 variants" in own
+    assert (
+        "`sample` tells least of the three decoders by one question, and `map` by many: 0.00 % and 70.00 %"
+        in least
+    )
+
+
 def test_what_contradicts_a_promise_is_the_verdict(found):
     """A rate that is surely above its ceiling, of any attack, or a claim that does not hold, comes first."""
     high = Estimate(1.0, 0.99, 1.0)
@@ -164,13 +203,26 @@ def test_a_ledger_shows_what_was_exposed(home, capsys, tmp_path):
         == pytest.approx(np.abs(np.log(own / (1 - own))).max())
         == pytest.approx(last.largest_shift)
     )
-    assert "For the owner only" in render_exposure("a.pac", shown)
+    page = text_of(render_exposure("a.pac", shown))
+    assert "For the owner only" in page
+    # As many digits as a shift has: at the budgets of deployments two would show 50 % for everybody.
+    assert f"{100 * most.probability:.4f} % {most.shift:+.3g}" in page
     assert main(["audit", str(home), "--ledger", "--report", str(tmp_path / "e.html")]) == 0
     assert "for the owner only" in capsys.readouterr().out
     assert digests(home)["ledger.sqlite"] == before
 
 
-def test_bad_input_is_said_before_work_starts(home, tmp_path, capsys):
+def _never(*_args, **_named):
+    raise AssertionError("work has started")
+
+
+def _unanimous(artifact, pool):
+    """Return records on which all models agree."""
+    votes = artifact.ensemble().votes(pool.rows)
+    return pool.rows.take(np.flatnonzero(votes.min(axis=1) == votes.max(axis=1)))
+
+
+def test_bad_input_is_said_before_work_starts(home, tmp_path, capsys, monkeypatch):
     """Other records, too many trials, an artifact without subsets, no ledger, a page that exists already."""
     artifact = Artifact.open(home, blind=True)
     pool = read_pool_of(artifact, None)
@@ -178,6 +230,19 @@ def test_bad_input_is_said_before_work_starts(home, tmp_path, capsys):
         audit(artifact, replace(pool, labels=1 - pool.labels), SMALL)
     with pytest.raises(InvalidInput, match="trials would need"):
         audit(artifact, pool, SMALL._replace(n_trials=10**10))
+    # Futures with a larger total are ten times as many: their memory counts before anything is played.
+    free = memory_needed(16, 80, 9 * SMALL.n_trials, 10)
+    with monkeypatch.context() as patch:
+        patch.setattr("pacpredict.audit.subject._free_memory", lambda: free)
+        patch.setattr("pacpredict.audit.run.imagine", _never)
+        with pytest.raises(InvalidInput, match="trials would need"):
+            audit(artifact, pool, SMALL)
+    with pytest.raises(InvalidInput, match="without 1 of these 80 records at most, and 2 were asked for"):
+        audit(artifact, pool, SMALL._replace(n_retrained=2))
+    with monkeypatch.context() as patch:
+        patch.setattr("pacpredict.audit.run.imagine", _never)
+        with pytest.raises(InvalidVotes, match="agree on all public records"):
+            audit(artifact, pool, SMALL, public=_unanimous(artifact, pool))
     with pytest.raises(InvalidInput, match="n_runs must be at least 2"):
         audit(artifact, pool, SMALL._replace(n_runs=1))
     bare = tmp_path / "b.pac"
@@ -185,6 +250,9 @@ def test_bad_input_is_said_before_work_starts(home, tmp_path, capsys):
     (bare / "ledger.sqlite").unlink()
     assert main(["audit", str(bare), "--ledger"]) == 2
     assert "ledger" in capsys.readouterr().err
+    for option in (["--public", "p.csv"], ["--data", "d.csv"], ["--retrain", "1"], ["--decode", "map"]):
+        assert main(["audit", str(home), "--ledger", *option]) == 2
+        assert f"{option[0]} is for simulated futures" in capsys.readouterr().err
     (bare / "subsets.npy").unlink()
     assert main(["audit", str(bare)]) == 2
     assert "subsets.npy is missing" in capsys.readouterr().err
@@ -193,16 +261,49 @@ def test_bad_input_is_said_before_work_starts(home, tmp_path, capsys):
     assert "exists already" in capsys.readouterr().err
 
 
-def test_the_page_is_whole_on_every_screen(found, tmp_path):
-    """It asks for nothing, complains of nothing, and is not wider than a telephone but for tables that scroll."""
+# Pairs of texts of one picture that lie over one another.
+OVERLAPS = """
+[...document.querySelectorAll("svg[role=img]")].flatMap(picture => {
+  const texts = [...picture.querySelectorAll("text")].filter(one => getComputedStyle(one).display !== "none");
+  const boxes = texts.map(one => one.getBoundingClientRect());
+  return texts.flatMap((one, i) => texts.slice(i + 1).flatMap((other, k) => {
+    const [a, b] = [boxes[i], boxes[i + 1 + k]];
+    const apart = a.right <= b.left || b.right <= a.left || a.bottom <= b.top + 2 || b.bottom <= a.top + 2;
+    return apart ? [] : [`${one.textContent} / ${other.textContent}`];
+  }));
+})
+"""
+# Scrolls every table to its right end, and says where its first column begins and how wide that is.
+SCROLLED = """
+[...document.querySelectorAll(".wide")].map(table => {
+  table.scrollLeft = 10000;
+  const [outer, first] = [table, table.querySelector("tbody td")].map(one => one.getBoundingClientRect());
+  return [first.left - outer.left, first.width];
+})
+"""
+
+
+def open_page(browser, path, width, scheme):
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    seen = Seen(page)
+    page.goto(f"file://{path}")
+    assert seen.requests == [f"file://{path}"]
+    assert seen.complaints == []
+    return page
+
+
+def test_the_pages_are_whole_on_every_screen(found, home, tmp_path):
+    """They ask for nothing, complain of nothing, and nothing lies over anything; tables scroll, their names stay."""
     (tmp_path / "audit.html").write_text(render(found))
+    with Deployment.open(home, to_look=True) as deployment:
+        (tmp_path / "live.html").write_text(render_exposure("a.pac", expose(deployment)))
     with running_browser() as browser:
-        for width, scheme in ((1000, "light"), (1000, "dark"), (380, "light")):
-            page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-            seen = Seen(page)
-            page.goto(f"file://{tmp_path / 'audit.html'}")
-            assert seen.requests == [f"file://{tmp_path / 'audit.html'}"]
-            assert seen.complaints == []
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert page.locator("svg[role=img] title").count() == page.locator("svg[role=img]").count()
-            page.close()
+        for name in ("audit.html", "live.html"):
+            for width, scheme in ((1000, "light"), (1000, "dark"), (380, "light")):
+                page = open_page(browser, tmp_path / name, width, scheme)
+                assert page.evaluate("document.documentElement.scrollWidth") <= width
+                assert page.locator("svg[role=img] title").count() == page.locator("svg[role=img]").count()
+                assert page.evaluate(OVERLAPS) == []
+                if width < 500:
+                    assert all(left == 0 and wide > 100 for left, wide in page.evaluate(SCROLLED))
+                page.close()

@@ -12,9 +12,11 @@ from pacpredict.audit.estimates import (
     Estimate,
     clopper_pearson,
     curve,
+    least_to_tell,
     mean_of,
     rate_over_trials,
     roc,
+    students_mean,
     success_ceiling,
 )
 from pacpredict.core.bounds import success_bound, success_for_epsilon
@@ -38,12 +40,82 @@ def test_impossible_counts_are_refused(hits, n):
         clopper_pearson(hits, n)
 
 
+# Values from 0 to 1 by which an interval can be fooled: trials that are all or nothing, or seldom anything else.
+DRAWS = {
+    "a coin": (0.5, lambda rng, n: rng.integers(0, 2, n)),
+    "seldom": (0.02, lambda rng, n: rng.random(n) < 0.02),
+    "mostly": (0.98, lambda rng, n: rng.random(n) < 0.98),
+    "near the middle, or nothing": (0.475, lambda rng, n: 0.5 * (rng.random(n) < 0.95)),
+    "two values": (0.55, lambda rng, n: np.where(rng.random(n) < 0.9, 0.5, 1.0)),
+    "spread": (0.5, lambda rng, n: rng.beta(20, 20, n)),
+}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 20, 100])
+@pytest.mark.parametrize("what", DRAWS)
+def test_the_interval_of_a_mean_holds_for_whatever_is_between_0_and_1(what, n):
+    """However few trials there are, and however they are distributed, the mean is missed no more often than is said."""
+    truth, draw = DRAWS[what]
+    rng = np.random.default_rng(n)
+    found = [mean_of(draw(rng, n)) for _ in range(500)]
+    missed = sum(not one.low <= truth <= one.high for one in found)
+    assert binomtest(missed, len(found), 1 - LEVEL, alternative="greater").pvalue > 1e-4
+    assert all(one.low <= one.value <= one.high and one.high - one.low > 0 for one in found)
+
+
+def test_the_interval_of_a_mean_narrows_where_trials_agree():
+    """A hundred equal trials say more than a hundred tosses; Hoeffding's inequality would not tell the two apart."""
+    hoeffding = math.sqrt(math.log(2 / (1 - LEVEL)) / 200)
+    equal, tossed = mean_of(np.full(100, 0.5)), mean_of([0, 1] * 50)
+    assert equal.high - equal.low < 0.1 < tossed.high - tossed.low
+    assert 0.5 - equal.low < hoeffding / 4
+    assert mean_of(np.ones(100)).high == 1.0
+    assert mean_of(np.zeros(100)).low == 0.0
+    for wrong in ([], [0.5, 1.1], [-0.1], [math.nan]):
+        with pytest.raises(InvalidInput, match="from 0 to 1"):
+            mean_of(wrong)
+
+
+def test_how_many_games_it_takes_is_as_it_is_counted():
+    """So many games that are all won are above the ceiling, and one game less is not."""
+    for ceiling in (0.3, 0.5001, 0.731, 0.99):
+        n = least_to_tell(ceiling, of_means=False)
+        assert clopper_pearson(n, n).passes(ceiling)
+        assert not clopper_pearson(n - 1, n - 1).passes(ceiling)
+        n = least_to_tell(ceiling, of_means=True)
+        assert mean_of(np.ones(n)).passes(ceiling)
+        assert not mean_of(np.ones(n - 1)).passes(ceiling + 0.01)
+    assert least_to_tell(1.0, of_means=True) is None
+
+
 def test_a_mean_has_students_interval():
     """The interval covers the true mean as often as it says, for values that are normal."""
     rng = np.random.default_rng(0)
-    covered = [found.low <= 0 <= found.high for found in (mean_of(rng.normal(size=8)) for _ in range(4000))]
-    assert binomtest(sum(covered), 4000, LEVEL).pvalue > 1e-3
-    assert mean_of([1.0]) == Estimate(1.0, -math.inf, math.inf)
+    found = [students_mean(rng.normal(size=8)) for _ in range(4000)]
+    covered = sum(one.low <= 0 <= one.high for one in found)
+    assert binomtest(covered, 4000, LEVEL).pvalue > 1e-3
+    assert students_mean([1.0]) == Estimate(1.0, -math.inf, math.inf)
+
+
+@pytest.mark.parametrize("n_trials", [2, 3, 5, 10, 20])
+@pytest.mark.parametrize("evenness", [0.3, 1, 5])
+def test_few_trials_say_little_about_their_spread(n_trials, evenness):
+    """Where the rate differs between trials, it is missed about as often as is said, also by two trials."""
+    rng = np.random.default_rng(n_trials)
+    missed = 0
+    for _ in range(2000):
+        hits = rng.binomial(20, rng.beta(evenness, evenness, n_trials))
+        found = rate_over_trials(hits, np.full(n_trials, 20))
+        missed += not found.low <= 0.5 <= found.high
+    assert missed / 2000 < 0.005, (
+        "it is an approximation: five times as often is its worst where rates are even"
+    )
+
+
+def test_trials_without_cases_count_for_nothing():
+    """A trial in which nothing could be hit makes the interval neither narrower nor wider."""
+    hits, cases = np.array([3, 1, 0, 2, 0]), np.array([5, 4, 0, 5, 0])
+    assert rate_over_trials(hits, cases) == rate_over_trials(hits[cases > 0], cases[cases > 0])
 
 
 def test_cases_of_one_trial_count_less_where_they_belong_together():

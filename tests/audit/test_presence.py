@@ -13,6 +13,7 @@ from pacpredict.audit.presence import (
     measure,
     memorised,
     own_label_rates,
+    rates_of,
     retrain_without,
     tell_apart,
     worlds_on_hand,
@@ -40,9 +41,13 @@ def test_rates_are_those_of_the_real_mechanism(decode, step):
 
 def test_the_best_test_is_that_of_neyman_and_pearson():
     """By hand: of two records one shows in every answer, the other in none."""
-    advantage, tpr = tell_apart(np.array([1.0, 0.5]), np.array([0.0, 0.5]), 1)
+    advantage, tpr, curve = tell_apart(np.array([1.0, 0.5]), np.array([0.0, 0.5]), 1)
     assert advantage == pytest.approx(0.5)
     assert tpr == pytest.approx([0.5 + 0.5 * rate / 0.5 for rate in RATES], abs=0.01)
+    at = dict(curve)
+    assert at[min(at)] == pytest.approx(tpr[-1])
+    assert at[max(at)] == pytest.approx(1.0)
+    assert all(found == pytest.approx(min(0.5 + rate, 1.0), abs=0.01) for rate, found in curve)
     assert tell_apart(np.array([0.7]), np.array([0.7]), 1)[0] == pytest.approx(0.0)
     one, many = (tell_apart(np.array([0.6]), np.array([0.5]), n)[0] for n in (1, 1000))
     assert one == pytest.approx(0.1)
@@ -58,7 +63,7 @@ def test_the_votes_on_hand_have_both_worlds():
     for i, record in enumerate(order[:5]):
         lacking = ~subject.membership[:, subject.units[record]]
         assert worlds.outside[i].tolist() == subject.votes[record][lacking].tolist()
-    one = measure(worlds, "one model", 2.0**-8)
+    one = measure(rates_of(worlds, "one model", 2.0**-8), "one model", 2.0**-8)
     assert one.own_label_in > one.own_label_out + 0.5
     with pytest.raises(InvalidInput, match="same share"):
         worlds_on_hand(replace(subject, membership=np.ones_like(subject.membership)), order[:5])
@@ -70,7 +75,10 @@ def test_noise_hides_the_pool_and_votes_do_not():
     outside = np.zeros((4, 16), np.int16)
     outside[:, 0] = 1
     worlds = Worlds(inside, outside, np.arange(32)[None] < 16, np.ones(4, np.int64))
-    told = {name: measure(worlds, name, 2.0**-32).advantage for name in ("argmax", "sample", "map")}
+    told = {
+        name: measure(rates_of(worlds, name, 2.0**-32), name, 2.0**-32).advantage
+        for name in ("argmax", "sample", "map")
+    }
     assert told["argmax"] < 0.01 < told["sample"] < told["map"]
 
 

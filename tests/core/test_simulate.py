@@ -107,6 +107,23 @@ def test_membership_accuracy_is_that_of_the_optimal_rule(votes, truth):
             assert run.membership_accuracy[trial, stop] == pytest.approx(expected, abs=0.01)
 
 
+def test_a_tie_is_a_guess_against_membership(votes, truth):
+    """Beliefs are added up exactly, in units of 2^-52: where both sides weigh the same the record is said to be out."""
+    membership = balanced(M, 300, np.random.default_rng(3))
+    run = simulate(votes, truth, 2**-4, n_trials=5, seed=4, checkpoints=[1, 3, 60], membership=membership)
+    n_ties = 0
+    for trial, stop in np.ndindex(5, 3):
+        units = [round(math.exp(p) * 2**52) for p in run.log_belief[trial, stop]]
+        lean = [
+            sum(u if member else -u for u, member in zip(units, record, strict=True))
+            for record in membership.T
+        ]
+        n_ties += lean.count(0)
+        guess = np.array(lean, object) > 0
+        assert run.membership_accuracy[trial, stop] == np.mean(guess == membership[run.secrets[trial]])
+    assert n_ties > 50
+
+
 def test_labels_of_a_channel_are_as_accurate_as_the_secret_model(votes, truth):
     """At a large budget and at a tiny one the mean accuracy is that of a single model."""
     single = np.mean(votes == truth[:, None])

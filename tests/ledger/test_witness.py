@@ -70,6 +70,21 @@ def test_a_line_of_an_earlier_version(noted, path):
     assert noted.read() == seen_at(3)
 
 
+def test_what_it_wrote_is_read_again(noted, path):
+    """Whoever has noted something sees what others make of the file afterwards, also of the very line."""
+    for number in (1, 2, 3):
+        noted.advance(seen_at(number))
+        content = path.read_bytes()
+        assert noted.read() == FileWitness(path, KEY).read() == seen_at(number)
+        newest = 4096 * (b'"sequence": %d' % number in content[4096:])
+        path.write_bytes(content[:newest] + b"x" * 4096 + content[newest + 4096 :])
+        assert noted.read().sequence == number - 1
+        path.write_bytes(content)
+        assert noted.read() == seen_at(number)
+    FileWitness(path, KEY).advance(seen_at(9))
+    assert noted.read() == seen_at(9)
+
+
 def test_there_is_none(path):
     """A missing file is told apart from one that has seen nothing, and is not made by noting."""
     assert FileWitness(path, KEY).read() is None

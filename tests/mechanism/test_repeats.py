@@ -7,6 +7,7 @@ from asking import agreed, ask, ask_unvoted, contested, digest_of, free, kinds, 
 from broken_ledger import BrokenLedger
 
 from pacpredict.exceptions import BudgetExhausted, IdConflict, LedgerError
+from pacpredict.mechanism import recent
 from pacpredict.mechanism.ledger import Answer
 
 
@@ -91,6 +92,37 @@ def test_what_was_answered_meanwhile_is_not_answered_again(same_session):
     (late,) = session.serve([looked])
     assert late[1] == free(first)[0]
     assert [entry.digest for entry in ledger.entries()] == [digest_of("b"), digest_of("a")]
+
+
+@pytest.mark.parametrize(
+    ("names", "n_lookups"),
+    [("b", 0), ("bc", 0), ("bcd", 0), ("bcde", 1), ("bcdefghi", 1)],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_own_answers_are_found_without_the_ledger(names, n_lookups, monkeypatch):
+    """A session remembers its latest answers, at least as many as it says; what may be older is looked up."""
+    monkeypatch.setattr(recent, "_MOST", 2)
+    session, ledger = make_serving()
+    looked = recalling(session, ask(contested("a"), contested("b")))
+    for name in names:
+        session.serve([recalling(session, ask(contested(name)))])
+    first, lookups, recall = ledger.recall([digest_of("b")])[digest_of("b")], [], ledger.recall
+    monkeypatch.setattr(ledger, "recall", lambda digests: lookups.append(digests) or recall(digests))
+    ((new, again),) = session.serve([looked])
+    assert (again.sequence, again.label, again.charge) == (first.sequence, first.label, 0)
+    assert new.sequence == len(names) + 1
+    assert len(lookups) == n_lookups
+
+
+def test_what_others_answered_is_looked_up_in_the_ledger():
+    """Whoever finds that others went on with the history does not rely on what it remembers of its own."""
+    session, ledger = make_serving()
+    other, _ = make_serving(seed=1, ledger=ledger)
+    looked = recalling(session, ask(*map(contested, "abc")))
+    (mine,) = session.serve([ask(contested("a"))])
+    (theirs,) = other.serve([ask(contested("b"))])
+    (mine_too,) = session.serve([ask(contested("c"))])
+    assert session.serve([looked]) == [free([*mine, *theirs, *mine_too])]
 
 
 def test_what_is_known_to_one_is_known_to_all():

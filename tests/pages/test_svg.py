@@ -14,6 +14,7 @@ from pacpredict.pages.svg import (
     Point,
     Scale,
     Series,
+    file_of,
     histogram,
     over_time,
     plot,
@@ -193,3 +194,37 @@ def test_curves_stay_within_their_axes(values, is_log):
     assert all(before[0] <= after[0] for before, after in pairwise(curve))
     for (one, a), (other, b) in pairwise(zip(points, curve, strict=True)):
         assert (one.y <= other.y) <= (a[1] >= b[1])
+
+
+def test_axes_say_what_they_measure():
+    """A name stands beyond the numbers of its axis, in room of its own; without names a picture is as it was."""
+    x, y = Scale(0, 1, [(0, "0"), (1, "1")]), Scale(0, 1, [(0, "none"), (1, "all")])
+    curve = [Series("", [Point(0, 0), Point(1, 1)])]
+    bare = read(plot(curve, x, y, "says"))
+    named = read(plot(curve, x._replace(name="queries"), y._replace(name="told"), "says"))
+    assert size_of(named)[1] > size_of(bare)[1]
+    places = {text.text: float(text.get("y")) for text in named.iter(f"{SVG}text")}
+    assert places["told"] < places["all"] - 5
+    assert places["queries"] > places["0"] + 10
+    assert size_of(read(plot(curve, x, y, "says", height=300)))[1] == 300
+
+
+def test_words_behind_curves_do_not_cover_each_other():
+    """What a curve shows stands behind its end, at its height, or lower if there are other words already."""
+    scale = Scale(0.0, 1.0, [])
+    ends = {"low": 0.1, "high": 0.9, "nearly as high": 0.89, "as high": 0.9}
+    curves = [Series("", [Point(0.0, 0.0), Point(0.5, y)], says=says) for says, y in ends.items()]
+    root = read(plot(curves, scale, scale, "a plot"))
+    words = {text.text: (float(text.get("x")), float(text.get("y"))) for text in root.iter(f"{SVG}text")}
+    assert list(words) == ["high", "as high", "nearly as high", "low"]
+    assert all(after - before >= 12 for (_, before), (_, after) in pairwise(words.values()))
+    paths = [path.get("d") for path in root.iter(f"{SVG}path")]
+    x, y = map(float, re.findall(r"[\d.]+ [\d.]+", paths[1])[-1].split())
+    assert words["high"] == pytest.approx((x + 6, y + 4))
+
+
+def test_a_picture_is_a_file_of_its_own():
+    """Without a page around it a picture has a description, colours of its own, and others where it is dark."""
+    root = read(file_of(plot([], Scale(0, 1, []), Scale(0, 1, []), "a plot"), "it falls & rises"))
+    assert root.find(f"{SVG}desc").text == "it falls & rises"
+    assert "prefers-color-scheme:dark" in root.find(f"{SVG}style").text

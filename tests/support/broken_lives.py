@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from voting import random_votes
 
-from pacpredict.audit.claims import DELTA, STEP, TOTAL
+from pacpredict.audit.lives import DELTA, STEP, TOTAL
 from pacpredict.core.belief import Belief
 from pacpredict.core.exposure import Membership
 from pacpredict.mechanism.budget import Budget
@@ -13,7 +13,7 @@ from pacpredict.mechanism.session import Session
 from pacpredict.training.subsets import balanced
 
 M, N_UNITS = 32, 40
-CLAIMED = Budget(STEP, TOTAL, exposure=1.0, exposure_delta=DELTA)
+CLAIMED = Budget(STEP, TOTAL, exposure=1.0, exposure_delta=DELTA, when_exhausted="belief")
 
 
 def scene(seed=0):
@@ -64,6 +64,78 @@ class ChargeForgotten(Session):
         self._answering.answer = generous
 
 
+class _Changed(Session):
+    """Answers, and then changes what it answers with."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        answer = self._answering.answer
+
+        def changed(before, votes, n_voted, secret):
+            answered = answer(before, votes, n_voted, secret)
+            weights = np.exp(before.log_belief)
+            labels = [
+                self._instead(votes[q], secret.reveal(), weights, label, kind)
+                for q, (label, kind) in enumerate(zip(answered.labels, answered.kinds, strict=True))
+            ]
+            return answered._replace(labels=labels)
+
+        self._answering.answer = changed
+
+
+class BeliefTells(_Changed):
+    """Says the secret's own label, free of charge, and calls it an answer of the belief."""
+
+    def _instead(self, votes, secret, weights, label, kind):
+        return int(votes[secret]) if kind == "belief" else label
+
+
+class BeliefNotDrawn(_Changed):
+    """Answers with what the belief makes most likely, instead of drawing from it."""
+
+    def _instead(self, votes, secret, weights, label, kind):
+        return int(np.argmax(np.bincount(votes, weights))) if kind == "belief" else label
+
+
+class LabelTells(_Changed):
+    """Draws, records and charges noise as claimed, and answers with the secret's own label."""
+
+    def _instead(self, votes, secret, weights, label, kind):
+        return label if kind == "belief" else int(votes[secret])
+
+
+class _OtherNoise:
+    """A source whose normals are others; what it gives otherwise is that of another source."""
+
+    def __init__(self, source, normals):
+        self.uniforms, self.normals = source.uniforms, normals
+
+
+class NoiseCancels(Session):
+    """Draws noise of the right variance for every other release, and takes it away again in the next."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        source, held = self._entropy, []
+
+        def in_pairs(size):
+            if held:
+                return -held.pop()
+            held.append(source.normals(size))
+            return held[0]
+
+        self._answering._entropy = _OtherNoise(source, in_pairs)
+
+
+class ServedWithoutNoise(Session):
+    """Has no noise when no generator is given: what is served is the secret's own label."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        if options["generator"] is None:
+            self._answering._entropy = _OtherNoise(self._entropy, np.zeros)
+
+
 def begin_with(kind, budget, membership, decode):
     """Return what begins such lives."""
     watched = Membership.of(membership, Belief.uniform(M))
@@ -78,10 +150,20 @@ def begin_with(kind, budget, membership, decode):
 NO_LIMIT = replace(CLAIMED, exposure=None)
 # By what is wrong: how a life begins, and what is claimed of it. Without a limit there is more to see of the noise.
 BROKEN = {
-    "half the variance": (Session, Budget(2 * STEP, 2 * TOTAL), NO_LIMIT),
+    "half the variance": (Session, replace(NO_LIMIT, step=2 * STEP, total=2 * TOTAL), NO_LIMIT),
     "half the variance, with a limit": (Session, replace(CLAIMED, step=2 * STEP, total=2 * TOTAL), CLAIMED),
     "belief not updated": (BeliefNotUpdated, NO_LIMIT, NO_LIMIT),
     "calibrated to the prior only": (PriorOnly, NO_LIMIT, NO_LIMIT),
     "limit off while claimed": (Session, NO_LIMIT, CLAIMED),
     "charge forgotten": (ChargeForgotten, NO_LIMIT, NO_LIMIT),
+    "the belief's answers are the secret's": (BeliefTells, CLAIMED, CLAIMED),
+    "the belief's answers are the secret's, at the end": (BeliefTells, NO_LIMIT, NO_LIMIT),
+    "the belief's answers are not drawn": (BeliefNotDrawn, CLAIMED, CLAIMED),
+}
+# Likewise what can be wrong only where there is noise.
+BROKEN_NOISE = {
+    "labels are the secret's": (LabelTells, CLAIMED, CLAIMED),
+    "noise cancels": (NoiseCancels, NO_LIMIT, NO_LIMIT),
+    "noise cancels, with a limit": (NoiseCancels, CLAIMED, CLAIMED),
+    "no noise is served": (ServedWithoutNoise, CLAIMED, CLAIMED),
 }

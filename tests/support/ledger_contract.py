@@ -289,6 +289,18 @@ class LedgerContract:
         assert len(list(used.entries())) == used.load().sequence == 4
         assert used.recall([digest_of(9)]) == {}
 
+    @pytest.mark.parametrize("place", [0, 7, 20, 39])
+    def test_a_query_of_many_is_answered_once(self, used, place):
+        """Wherever in a large commit it stands, a repeated query lets nothing of it be written."""
+        used.commit([asked_entry(4)], state_at(4))
+        many = [asked_entry(number) for number in range(5, 45)]
+        repeated = [*many[:place], many[place]._replace(digest=digest_of(4)), *many[place + 1 :]]
+        with pytest.raises(LedgerConflict, match="in the ledger already"):
+            used.commit(repeated, state_at(44))
+        assert used.load().sequence == len(list(used.entries())) == 4
+        used.commit(many, state_at(44))
+        assert all(map(same_entry, list(used.entries())[4:], many))
+
     def test_request_ids_are_remembered(self, used):
         """What was asked with an id is found, in a turn and outside."""
         used.commit([asked_entry(4), asked_entry(5)], state_at(5))

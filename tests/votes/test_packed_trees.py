@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from pacpredict.exceptions import InvalidInput, InvalidModel
-from pacpredict.votes import column_kernel, tree_kernel
+from pacpredict.votes import column_kernel, packed_trees, tree_kernel
 from pacpredict.votes.pack_sklearn import pack_sklearn
 from pacpredict.votes.packed_trees import PackedTrees
 from pacpredict.votes.trees import TreeModel, pack
@@ -332,8 +332,9 @@ def test_models_may_differ_in_size(ensemble):
     assert repr(packed) == "PackedTrees(n_models=5, n_features=5, n_trees=75)"
 
 
-def test_votes_do_not_depend_on_the_batch(ensemble):
+def test_votes_do_not_depend_on_the_batch(ensemble, monkeypatch):
     """One row at a time, any block, several threads: the same votes."""
+    monkeypatch.setattr(packed_trees, "LEAST_WALKS", 1)
     _, _, rows = ensemble
     together = ensemble[0].votes(rows)
     for packed in every_way(ensemble[0]):
@@ -347,8 +348,23 @@ def test_votes_do_not_depend_on_the_batch(ensemble):
             np.testing.assert_array_equal(packed.votes(rows[:few], n_threads=3), together[:few])
 
 
-def test_threads_after_a_fork():
+def test_little_work_stays_in_one_thread(ensemble, monkeypatch):
+    """Rows are split among threads once each of them has enough to do, and never among more."""
+    packed, _, rows = ensemble
+    split = []
+    monkeypatch.setattr(
+        packed_trees, "run_together", lambda jobs: split.append(len(jobs)) or [job() for job in jobs]
+    )
+    for least, n_threads in ((len(packed.roots) * 10, 1), (len(packed.roots) * 5, 2), (1, 3)):
+        monkeypatch.setattr(packed_trees, "LEAST_WALKS", least)
+        split.clear()
+        np.testing.assert_array_equal(packed.votes(rows[:10], n_threads=3), packed.votes(rows[:10]))
+        assert (split or [1]) == [n_threads]
+
+
+def test_threads_after_a_fork(monkeypatch):
     """A forked process votes with threads of its own; it does not wait for those of its parent."""
+    monkeypatch.setattr(packed_trees, "LEAST_WALKS", 1)
     x = np.random.default_rng(0).normal(size=(100, 3))
     y = (x[:, 0] > 0).astype(int)
     packed = pack_sklearn([RandomForestClassifier(3, random_state=i).fit(x, y) for i in range(4)])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacpredict.audit.estimates import Estimate, clopper_pearson, rate_over_trials
+from pacpredict.audit.estimates import Estimate, clopper_pearson, mean_of
 from pacpredict.audit.subject import Subject
 from pacpredict.core.attacks import question, success_after
 from pacpredict.core.near import near_reconstruction_prior
@@ -82,11 +82,9 @@ def _attack_groups(subject: Subject, futures: Futures, size: int) -> list[Attack
         hits["group-exact"].append(int((by_pattern.argmax(axis=1) == truth).sum()))
         hits["group-any"].append(int(((by_pattern[:, 0] < 0.5) == (truth > 0)).sum()))
     priors = group_priors(subject.membership, size)
-    cases = np.full(len(futures.secrets), _GROUPS_PER_TRIAL)
-    return [
-        _attack(subject, futures, name, priors[name], rate_over_trials(hits[name], cases), size)
-        for name in hits
-    ]
+    # Groups of one trial belong together: what is independent is the share of them that was told in each.
+    shares = {name: np.divide(counts, _GROUPS_PER_TRIAL) for name, counts in hits.items()}
+    return [_attack(subject, futures, name, priors[name], mean_of(shares[name]), size) for name in hits]
 
 
 def _attack_records(subject: Subject, futures: Futures) -> Attack:

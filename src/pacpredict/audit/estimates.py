@@ -1,6 +1,7 @@
 """What was measured, how sure that is, and whether it is above a ceiling.
 
-All intervals are two-sided at LEVEL. A measured rate passes a ceiling if the whole interval lies above it.
+All intervals are two-sided at LEVEL. A measured rate passes a ceiling if the whole interval lies above it. Those of
+`clopper_pearson` and `mean_of` are proved for any number of trials, `rate_over_trials` and `students_mean` approximate.
 """
 
 import math
@@ -14,9 +15,14 @@ from pacpredict.core.bounds import success_for_epsilon
 from pacpredict.exceptions import InvalidInput
 from pacpredict.types import BoolArray, FloatArray
 
-# A report has some fifty comparisons. If all of its rates were exactly at their ceilings, one of forty reports would
-# call one of them too high.
+# A report has some fifty comparisons. If all of its rates were exactly at their ceilings, about one of forty reports
+# would call one of them too high.
 LEVEL = 0.999
+# Shares of their capital that gamblers against a mean stake (see `mean_of`): large ones win where trials differ little
+# or are few, small ones where they differ much and are many. The least is right for some 100,000 trials of a coin.
+_STAKES = 2.0 ** -np.arange(10)
+# Halvings of an interval of length 1, to about what doubles can tell apart.
+_HALVINGS = 50
 # False positive rates at which true positives are reported: where auditors look.
 RATES = (0.01, 0.001, 0.0001)
 
@@ -31,6 +37,14 @@ class Estimate(NamedTuple):
     def passes(self, ceiling: float) -> bool:
         """Tell whether the true rate is surely above a ceiling."""
         return self.low > ceiling
+
+
+class Finding(NamedTuple):
+    """A claim and whether what was seen contradicts it."""
+
+    claim: str
+    holds: bool | None  # None: it was not checked
+    seen: str  # in words
 
 
 class TruePositives(NamedTuple):
@@ -59,32 +73,82 @@ def clopper_pearson(hits: float, n: float) -> Estimate:
     return Estimate(hits / n, low, high)
 
 
-def mean_of(values: npt.ArrayLike) -> Estimate:
-    """Return the mean of independent values, with Student's interval."""
-    from scipy.special import stdtrit  # noqa: PLC0415
+def mean_of(values: npt.ArrayLike, level: float = LEVEL) -> Estimate:
+    """Return the mean of independent values from 0 to 1, with an interval that holds for all of these.
 
+    Whoever doubts that the mean is m or less may bet on it: of a share c of the capital, each value x returns x / m. If
+    m is the mean nothing is won on average, whatever the distribution, so that capital grows by a factor 1 / p with
+    probability p at most (Markov). The lower end is where the average of ten such gamblers has just won enough; the
+    upper one likewise for 1 - x. See Waudby-Smith and Ramdas (2024), with stakes that are fixed beforehand.
+    """
+    given = np.asarray(values, np.float64)
+    if not given.size or not ((given >= 0) & (given <= 1)).all():
+        raise InvalidInput("an interval of a mean needs values from 0 to 1, and at least one")
+    tail = (1 - level) / 2
+    return Estimate(float(given.mean()), _least_mean(given, tail), 1 - _least_mean(1 - given, tail))
+
+
+def _least_mean(values: FloatArray, tail: float) -> float:
+    """Return the largest m against which bets have won 1 / tail times what was staked."""
+    wanted = math.log(_STAKES.size / tail)
+    low, high = 0.0, float(values.mean())  # at their own mean values win nothing
+    for _ in range(_HALVINGS):
+        m = (low + high) / 2
+        if m <= 0:
+            return 0.0
+        with np.errstate(divide="ignore"):  # whoever stakes everything may lose it
+            grown = np.log1p(_STAKES[:, None] * (values / m - 1)).sum(axis=1)
+        low, high = (m, high) if np.logaddexp.reduce(grown) >= wanted else (low, m)
+    return low
+
+
+def least_to_tell(ceiling: float, *, of_means: bool) -> int | None:
+    """Return how many games it takes to show a rate above a ceiling, if the attacker wins all; None: nothing shows it.
+
+    Games that are won or lost are counted exactly. Means are bet on, and whoever stakes everything has to win for all.
+    """
+    if ceiling >= 1:
+        return None
+    tail = (1 - LEVEL) / 2 / (_STAKES.size if of_means else 1)
+    return math.floor(math.log(tail) / math.log(ceiling)) + 1
+
+
+def students_mean(values: npt.ArrayLike) -> Estimate:
+    """Return the mean of independent values that nothing bounds, such as nats, with Student's interval.
+
+    It is exact for normal values only, and else an approximation that needs many of them.
+    """
     given = np.asarray(values, np.float64)
     n, mean = given.size, float(given.mean())
     if n < 2:
         return Estimate(mean, -math.inf, math.inf)
-    margin = float(stdtrit(n - 1, 1 - (1 - LEVEL) / 2)) * float(given.std(ddof=1)) / math.sqrt(n)
+    margin = _students_quantile(n - 1) * float(given.std(ddof=1)) / math.sqrt(n)
     return Estimate(mean, mean - margin, mean + margin)
+
+
+def _students_quantile(degrees: float) -> float:
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    return float(stdtrit(degrees, 1 - (1 - LEVEL) / 2))
 
 
 def rate_over_trials(hits: npt.ArrayLike, cases: npt.ArrayLike) -> Estimate:
     """Return the rate of hits where those of one trial belong together: the interval of Korn and Graubard (1998).
 
     It is Clopper and Pearson's with as many cases as independent ones would have been needed for the spread between
-    trials. There are never more of these than cases, so that the interval is never narrower than theirs.
+    trials; fewer, since a spread that few trials show is not known well. There are never more of these than cases, so
+    that the interval is never narrower than theirs.
     """
     k, n = np.asarray(hits, np.float64), np.asarray(cases, np.float64)
-    total, rate = float(n.sum()), float(k.sum() / n.sum())
+    k, n = k[n > 0], n[n > 0]
+    total, trials = float(n.sum()), n.size
+    rate = float(k.sum() / total)
     spread = float(((k - rate * n) ** 2).sum()) / total**2  # the variance of a ratio
-    trials = n.size
     if 0 < rate < 1 and spread > 0 and trials > 1:
-        effective = min(total, rate * (1 - rate) / (spread * trials / (trials - 1)))
+        known = (_students_quantile(total - 1) / _students_quantile(trials - 1)) ** 2
+        effective = min(total, known * rate * (1 - rate) / (spread * trials / (trials - 1)))
     else:
-        effective = float(min(trials, total))
+        effective = float(trials)
     return clopper_pearson(rate * effective, effective)
 
 

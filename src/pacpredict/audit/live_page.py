@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from pacpredict.audit.live import Exposure
-from pacpredict.audit.words import show
 from pacpredict.pages.document import document, figure, figures, legend, section
 from pacpredict.pages.markup import Child, Markup, join, tag
 from pacpredict.pages.svg import Point, Scale, Series, plot, ticks
@@ -19,7 +18,7 @@ def render_exposure(name: str, exposure: Exposure) -> str:
     )
     limit = "." if exposure.limit is None else f"; the limit is {exposure.limit:g}."
     rows: list[list[Child]] = [
-        [str(one.unit), _some(one.records), show(one.probability), f"{one.shift:+.4f}"]
+        [str(one.unit), _some(one.records), f"{100 * one.probability:.4f} %", f"{one.shift:+.3g}"]
         for one in exposure.most_exposed
     ]
     return document(
@@ -45,14 +44,16 @@ def render_exposure(name: str, exposure: Exposure) -> str:
 
 def _over_time(exposure: Exposure) -> list[Markup]:
     moments = exposure.moments
-    x = Scale(0, moments[-1].answers, [(v, f"{v:,.0f}") for v in ticks(0, moments[-1].answers, 5)])
+    x = Scale(
+        0, moments[-1].answers, [(v, f"{v:,.0f}") for v in ticks(0, moments[-1].answers, 5)], name="answers"
+    )
 
-    def scale(highest: float) -> Scale:
+    def scale(highest: float, name: str) -> Scale:
         top = highest or 1.0
-        return Scale(0, top, [(value, f"{value:.2g}") for value in ticks(0, top, 4)])
+        return Scale(0, top, [(value, f"{value:.2g}") for value in ticks(0, top, 4)], name=name)
 
-    nats = scale(max(max(one.charged_nats, one.learnt_nats) for one in moments))
-    odds = scale(max(one.largest_shift for one in moments))
+    nats = scale(max(max(one.charged_nats, one.learnt_nats) for one in moments), "nats")
+    odds = scale(max(one.largest_shift for one in moments), "log-odds, moved by")
     return [
         figure(
             plot(
@@ -66,7 +67,7 @@ def _over_time(exposure: Exposure) -> list[Markup]:
             ),
             join(
                 legend(("", "revealed by this history"), ("limit", "charged")),
-                "Nats, by answers. On average over histories no more is revealed than charged; one may reveal more.",
+                "On average over histories no more is revealed than charged; one may reveal more.",
             ),
         ),
         figure(
@@ -81,7 +82,7 @@ def _over_time(exposure: Exposure) -> list[Markup]:
             ),
             join(
                 legend(("", "farthest"), ("second", "typical")),
-                "How far log-odds of membership have moved, by answers.",
+                "How far the log-odds of having been trained on have moved.",
             ),
         ),
     ]

@@ -16,6 +16,7 @@ from pacpredict.audit.estimates import (
     curve,
     mean_of,
     roc,
+    students_mean,
     success_ceiling,
 )
 from pacpredict.audit.subject import Subject, check_memory
@@ -27,6 +28,8 @@ from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
 # are public; those first on which the models are most divided.
 Strategy = Literal["random", "once", "public", "contested"]
 STRATEGIES: tuple[Strategy, ...] = ("random", "once", "public", "contested")
+# Numbers of queries after which the attacker is looked at.
+N_LOOKS = 10
 # Of the records on which models differ, the share that is taken to be the most contested.
 _MOST_CONTESTED = 0.1
 # Units whose scores make a ROC curve: with a hundred trials half of them make 200,000 cases without membership.
@@ -50,7 +53,7 @@ class Inference:
     looks: list[Look]
     true_positives: list[TruePositives]  # after all queries
     curve: list[tuple[float, float]]  # false and true positive rates
-    information: Estimate  # nats that were learnt about the secret, on average
+    information: Estimate  # nats that were learnt about the secret, on average; the interval is approximate
     largest_shift: float  # of anybody's log-odds, at the end of any trial
     from_belief: int  # answers of all trials that the limit on odds kept from being released
 
@@ -150,7 +153,7 @@ def score(subject: Subject, strategy: Strategy, found: Simulation, exposure: flo
         looks,
         roc(scores, members, float(spent[-1]), exposure, delta),
         curve(scores, members),
-        mean_of(_learnt(found.log_belief[:, -1])),
+        students_mean(_learnt(found.log_belief[:, -1])),
         float(np.abs(scores).max()),
         int(found.believed[:, -1].sum()),
     )
@@ -175,7 +178,7 @@ def _learnt(log_belief: FloatArray) -> FloatArray:
     return np.asarray((p * log_belief).sum(axis=1) + np.log(log_belief.shape[1]))
 
 
-def spread_out(n_queries: int, wanted: int = 10) -> list[int]:
+def spread_out(n_queries: int, wanted: int = N_LOOKS) -> list[int]:
     """Return numbers of queries at equal distances, up to all."""
     return sorted({max(1, round(n_queries * i / wanted)) for i in range(1, wanted + 1)})
 

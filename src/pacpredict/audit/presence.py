@@ -33,6 +33,8 @@ ANSWERERS: tuple[Answerer, ...] = ("one model", "argmax", "sample", "map")
 N_VARIANTS = 1000
 # Draws by which probabilities are estimated where more than two classes are voted for.
 _N_DRAWS = 4000
+# False positive rates of a curve, evenly spread over a logarithmic axis.
+_CURVE = np.geomspace(RATES[-1], 1.0, 33)
 
 
 class Presence(NamedTuple):
@@ -46,6 +48,7 @@ class Presence(NamedTuple):
     own_label_out: float  # and without
     advantage: float  # of the best test: true less false positives
     tpr: list[float]  # at the false positive rates of estimates.RATES
+    curve: list[tuple[float, float]]  # of the best test, false and true positive rates
 
 
 class Worlds(NamedTuple):
@@ -110,28 +113,40 @@ def retrain_without(
     return votes
 
 
-def measure(worlds: Worlds, answerer: Answerer, step_budget: float, n_questions: int = 1) -> Presence:
-    """Say how well the best test tells, by answers about a record, whether it is in the pool."""
+class Rates(NamedTuple):
+    """How probably an answer about each record is its own label, with it in the pool and without."""
+
+    inside: FloatArray
+    outside: FloatArray
+
+
+def rates_of(worlds: Worlds, answerer: Answerer, step_budget: float) -> Rates:
     if answerer == "one model":
         own_vote = worlds.inside == worlds.labels[:, None]
         inside = (own_vote & worlds.trained_on).sum(axis=1) / worlds.trained_on.sum(axis=1)
-        outside = np.asarray((worlds.outside == worlds.labels[:, None]).mean(axis=1))
-    else:
-        inside, outside = (
+        return Rates(inside, np.asarray((worlds.outside == worlds.labels[:, None]).mean(axis=1)))
+    return Rates(
+        *(
             own_label_rates(votes, worlds.labels, answerer, step_budget)
             for votes in (worlds.inside, worlds.outside)
         )
-    advantage, tpr = tell_apart(inside, outside, n_questions)
+    )
+
+
+def measure(rates: Rates, answerer: Answerer, step_budget: float, n_questions: int = 1) -> Presence:
+    """Say how well the best test tells, by answers about a record, whether it is in the pool."""
+    inside, outside = rates
+    advantage, tpr, curve = tell_apart(inside, outside, n_questions)
     return Presence(
-        *(
-            answerer,
-            step_budget,
-            len(worlds.labels),
-            n_questions,
-            float(inside.mean()),
-            float(outside.mean()),
-        ),
-        *(advantage, tpr),
+        answerer,
+        step_budget,
+        inside.size,
+        n_questions,
+        float(inside.mean()),
+        float(outside.mean()),
+        advantage,
+        tpr,
+        curve,
     )
 
 
@@ -179,8 +194,10 @@ def _rate_by_drawing(votes: Votes, label: int, decode: Answerer, b: float) -> fl
     return float((classes[gains.argmax(axis=1)] == label).mean())
 
 
-def tell_apart(inside: FloatArray, outside: FloatArray, n_questions: int) -> tuple[float, list[float]]:
-    """Return the advantage of the best test and its true positives at low false ones, over all records alike.
+def tell_apart(
+    inside: FloatArray, outside: FloatArray, n_questions: int
+) -> tuple[float, list[float], list[tuple[float, float]]]:
+    """Return the advantage of the best test, its true positives at low false ones, and its curve, over all records.
 
     Seen is how many of the answers are the record's own label: a binomial number in either world. The best test says
     "in" where the likelihood ratio is largest; where several outcomes tie at the threshold it says so at random.
@@ -195,7 +212,9 @@ def tell_apart(inside: FloatArray, outside: FloatArray, n_questions: int) -> tup
     order = np.argsort(-ratio, kind="stable")
     false = np.concatenate([[0.0], np.cumsum(of_out[order])])
     true = np.concatenate([[0.0], np.cumsum(of_in[order])])
-    return float(np.max(true - false)), [float(np.interp(rate, *_upper(false, true))) for rate in RATES]
+    found = np.interp([*RATES, *_CURVE], *_upper(false, true)).tolist()
+    curve = list(zip(_CURVE.tolist(), found[len(RATES) :], strict=True))
+    return float(np.max(true - false)), found[: len(RATES)], curve
 
 
 def _upper(false: FloatArray, true: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""Whose presence in the pool an audit asks about, and by which ways of leaving a record out."""
+"""Whose presence in the pool is asked about, by which ways of leaving a record out, and of whose answers."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,52 +12,92 @@ from pacpredict.audit.presence import (
     Worlds,
     measure,
     memorised,
+    rates_of,
     retrain_without,
     worlds_on_hand,
 )
 from pacpredict.audit.subject import Subject
+from pacpredict.exceptions import InvalidInput
+from pacpredict.training.fit import Progress, no_progress
 from pacpredict.training.pool import Pool
+from pacpredict.types import IntArray, Votes
 
 # Records that are asked about: those that are remembered best, and others at random.
-_N_REMEMBERED, _N_OTHERS = 200, 1000
-_LARGE_STEP = 2.0**-8  # the paper's largest budget for one answer
+N_REMEMBERED = 200
+_N_OTHERS = 1000
+# Without many records a pool would be another pool: one in so many is left out at most.
+LEFT_OUT = 50
+LARGE_STEP = 2.0**-8  # the paper's largest budget for one answer
+
+
+def choose_records(subject: Subject, n_others: int, seed: int) -> tuple[IntArray, IntArray]:
+    """Return the records that are remembered best, most first, and others."""
+    order = np.argsort(-memorised(subject), kind="stable")
+    others = np.random.default_rng(seed).permutation(order[N_REMEMBERED:])[:n_others]
+    return order[:N_REMEMBERED], others
+
+
+def measure_all(worlds: Worlds, steps: Sequence[float]) -> list[Presence]:
+    """Measure one unprotected model, and every decoder at every step, by one question and by many."""
+    model = rates_of(worlds, ANSWERERS[0], steps[0])
+    found = [measure(model, ANSWERERS[0], steps[0])]  # it has no noise to draw anew
+    for step in steps:
+        rates = {decoder: rates_of(worlds, decoder, step) for decoder in ANSWERERS[1:]}
+        found += [
+            measure(rates[decoder], decoder, step, n_questions)
+            for n_questions in (1, N_VARIANTS)
+            for decoder in rates
+        ]
+    return found
+
+
+def votes_without(
+    artifact: Artifact,
+    pool: Pool,
+    subject: Subject,
+    records: IntArray,
+    *,
+    n_jobs: int | None,
+    progress: Progress = no_progress,
+) -> Votes:
+    """Train all models again without some records, and let them vote on these."""
+    votes = retrain_without(
+        artifact.trainer(),
+        pool,
+        artifact.space.subsets,
+        artifact.recipe.seed,
+        np.unique(subject.units[records]),
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return votes(records)
+
+
+def check_retrained(n_retrained: int, n_records: int) -> None:
+    most = min(N_REMEMBERED, n_records // LEFT_OUT)
+    if n_retrained > most:
+        raise InvalidInput(
+            f"models can be trained again without {most:,} of these {n_records:,} records at most, and {n_retrained:,} "
+            "were asked for: without more the pool would be another pool"
+        )
 
 
 def presences(
     artifact: Artifact, pool: Pool, subject: Subject, n_retrained: int, seed: int, n_jobs: int | None
 ) -> Iterator[tuple[str, list[Presence]]]:
-    order = np.argsort(-memorised(subject), kind="stable")
-    remembered = order[:_N_REMEMBERED]
-    others = np.random.default_rng(seed).permutation(order[_N_REMEMBERED:])[:_N_OTHERS]
-    steps = sorted({subject.budget.step, _LARGE_STEP})
+    remembered, others = choose_records(subject, _N_OTHERS, seed)
+    steps = sorted({subject.budget.step, LARGE_STEP})
     on_hand = f"the {len(remembered):,} remembered best, by the votes on hand"
-    yield on_hand, _measure(worlds_on_hand(subject, remembered), steps)
+    yield on_hand, measure_all(worlds_on_hand(subject, remembered), steps)
     if others.size:
         yield (
             f"{len(others):,} others, by the votes on hand",
-            _measure(worlds_on_hand(subject, others), steps),
+            measure_all(worlds_on_hand(subject, others), steps),
         )
     if n_retrained:
-        records = order[:n_retrained]
-        votes = retrain_without(
-            artifact.trainer(),
-            pool,
-            artifact.space.subsets,
-            artifact.recipe.seed,
-            np.unique(subject.units[records]),
-            n_jobs=n_jobs,
-        )
+        records = remembered[:n_retrained]
+        votes = votes_without(artifact, pool, subject, records, n_jobs=n_jobs)
         seen = worlds_on_hand(subject, records)
-        yield f"the {len(records):,} remembered best, by the votes on hand", _measure(seen, steps)
-        without = seen._replace(outside=votes(records))
-        yield f"the {len(records):,} remembered best, by training without them", _measure(without, steps)
-
-
-def _measure(worlds: Worlds, steps: Sequence[float]) -> list[Presence]:
-    return [
-        measure(worlds, answerer, step, n_questions)
-        for step in steps
-        for n_questions in (1, N_VARIANTS)
-        for answerer in ANSWERERS
-        if answerer != "one model" or (step == steps[0] and n_questions == 1)  # it has no noise to draw anew
-    ]
+        yield f"the {len(records):,} remembered best, by the votes on hand", measure_all(seen, steps)
+        without = seen._replace(outside=votes)
+        yield f"the {len(records):,} remembered best, by training without them", measure_all(without, steps)

@@ -3,7 +3,7 @@
 Nothing here reads the secret or the ledger. Games draw secrets of their own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -14,11 +14,15 @@ import numpy as np
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.adversaries import N_STEPS, TOTAL, Adversary, Bout, Duel, choose_targets, duel
 from pacpredict.audit.appendix import Attack, Futures, attack_all, points_of
-from pacpredict.audit.claims import DELTA, STEP, Finding, examine
-from pacpredict.audit.claims import TOTAL as LIVES_TOTAL
+from pacpredict.audit.claims import examine
+from pacpredict.audit.estimates import Finding
 from pacpredict.audit.games import Reading, Rules
+from pacpredict.audit.lives import DELTA, STEP
+from pacpredict.audit.lives import TOTAL as LIVES_TOTAL
 from pacpredict.audit.membership import (
+    N_LOOKS,
     Inference,
+    Questions,
     Strategy,
     imagine,
     memory_needed,
@@ -26,7 +30,7 @@ from pacpredict.audit.membership import (
     score,
 )
 from pacpredict.audit.presence import Presence
-from pacpredict.audit.presences import presences
+from pacpredict.audit.presences import check_retrained, presences
 from pacpredict.audit.search import search
 from pacpredict.audit.subject import Subject, check_memory, check_pool
 from pacpredict.core.belief import Belief
@@ -45,8 +49,11 @@ from pacpredict.types import IntArray, Votes
 
 # Steps in which futures with a larger total spend it: the attacks of appendix C are made at their end, too.
 _LARGER_STEPS = 2000
-# Of an audit, as its progress counts them: two of futures and of other attacks, of targets, of claims and of presence.
-_N_PARTS = 8
+# Futures with a larger total are cheap, and there are so many more of them.
+_LARGER_TRIALS = 10
+# Parts of an audit but for games, as its progress counts them: two of futures, two of other attacks, claims, presence.
+_N_PARTS = 6
+_N_KINDS = 2  # of targets
 
 
 class Plan(NamedTuple):
@@ -88,17 +95,19 @@ def audit(
     """Make every attack. What cannot be done is said before anything is."""
     _check(plan)
     check_memory(_needed(artifact, plan), f"{plan.n_trials:,} trials")
+    check_retrained(plan.n_retrained, artifact.n_records)
     check_pool(artifact, pool)
     subject = Subject.of(artifact, pool, decode=decode)
-    subject.contested()
-    votes_of_public = None if public is None else artifact.ensemble().votes(public)
-    done = iter(range(1, _N_PARTS + 1))
+    asked = _all_questions(subject, plan, None if public is None else artifact.ensemble().votes(public))
+    players = _players(subject)
+    n_parts = _N_PARTS + _N_KINDS * (1 + len(players))
+    done = iter(range(1, n_parts + 1))
 
     def step() -> None:
-        progress(next(done), _N_PARTS)
+        progress(next(done), n_parts)
 
-    progress(0, _N_PARTS)
-    inferences, own = _attack_futures(subject, plan, votes_of_public)
+    progress(0, n_parts)
+    inferences, own = _attack_futures(subject, plan, asked)
     step()
     larger_future, larger = _attack_larger(subject, plan)
     step()
@@ -107,7 +116,7 @@ def audit(
     step()
     larger_attacks = attack_all(subject, larger_future, points=points)
     step()
-    duels = list(_duels(artifact, pool, subject, plan, step))
+    duels = list(_duels(artifact, pool, subject, plan, players, step))
     claims = examine_mechanism(subject, plan.seed)
     step()
     found_presences = dict(presences(artifact, pool, subject, plan.n_retrained, plan.seed, plan.n_jobs))
@@ -161,20 +170,27 @@ def _check(plan: Plan) -> None:
 def _needed(artifact: Artifact, plan: Plan) -> int:
     """Return the bytes that an audit takes, about, before any model has voted."""
     n_models, n_units = artifact.recipe.n_models, artifact.space.units.count
-    return memory_needed(n_models, n_units, plan.n_trials, 10) + artifact.n_records * n_models * 16
+    trials = _LARGER_TRIALS * plan.n_trials
+    return memory_needed(n_models, n_units, trials, N_LOOKS) + artifact.n_records * n_models * 16
 
 
-def _attack_futures(subject: Subject, plan: Plan, public: Votes | None) -> tuple[list[Inference], Futures]:
+def _all_questions(subject: Subject, plan: Plan, public: Votes | None) -> dict[Strategy, Questions]:
+    """Choose what is asked of futures: records on which no models differ are refused before any of these begins."""
     strategies: list[Strategy] = ["random", "once", "contested"]
     if public is not None:
         strategies.append("public")
     n_queries = min(plan.n_queries, subject.budget.total_steps)
+    return {strategy: questions(subject, strategy, n_queries, public) for strategy in strategies}
+
+
+def _attack_futures(
+    subject: Subject, plan: Plan, asked: Mapping[Strategy, Questions]
+) -> tuple[list[Inference], Futures]:
     found, first = [], None
-    for strategy in strategies:
-        asked = questions(subject, strategy, n_queries, public)
+    for strategy, chosen in asked.items():
         future = imagine(
             subject,
-            asked,
+            chosen,
             n_trials=plan.n_trials,
             seed=plan.seed,
             exposure=subject.budget.exposure,
@@ -192,7 +208,7 @@ def _attack_larger(subject: Subject, plan: Plan) -> tuple[Futures, Inference]:
     future = imagine(
         larger,
         questions(larger, "random", _LARGER_STEPS),
-        n_trials=10 * plan.n_trials,
+        n_trials=_LARGER_TRIALS * plan.n_trials,
         seed=plan.seed,
         n_jobs=plan.n_jobs,
     )
@@ -204,9 +220,8 @@ def _end(subject: Subject, future: Simulation) -> Futures:
     return Futures(np.exp(future.log_belief[:, -1]), future.secrets, spent)
 
 
-def _duels(
-    artifact: Artifact, pool: Pool, subject: Subject, plan: Plan, step: Callable[[], None]
-) -> Iterator[Duel]:
+def _players(subject: Subject) -> list[tuple[Adversary, Reading, Rules]]:
+    """Return who plays, by what they see and by which rules."""
     total = max(TOTAL, subject.budget.total)
     free = Rules(subject.mechanism, total / N_STEPS, N_STEPS)
     limited = free._replace(limit=subject.budget.exposure, delta=subject.budget.exposure_delta)
@@ -219,12 +234,24 @@ def _duels(
         players.append(("memorised", "map", free))
     if limited.limit is not None:
         players.append(("targeted", "history", limited))
+    return players
+
+
+def _duels(
+    artifact: Artifact,
+    pool: Pool,
+    subject: Subject,
+    plan: Plan,
+    players: Sequence[tuple[Adversary, Reading, Rules]],
+    step: Callable[[], None],
+) -> Iterator[Duel]:
     for kind, targets in choose_targets(subject, plan.n_targets, plan.seed).items():
         found = _found(artifact, pool, subject, targets, plan.seed)
+        step()
         for name, sees, rules in players:
             bout = Bout(name, sees, rules, plan.n_runs)
             yield duel(subject, kind, targets, bout, seed=plan.seed, found=found if name == "search" else ())
-        step()
+            step()
 
 
 def _found(artifact: Artifact, pool: Pool, subject: Subject, targets: IntArray, seed: int) -> Sequence[Votes]:
@@ -248,12 +275,14 @@ def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
         STEP,
         LIVES_TOTAL,
         charging=subject.budget.charging,
+        # Whatever this deployment does at its end: so that the belief answers in every life, and can be tested.
+        when_exhausted="belief",
         exposure=subject.budget.exposure,
         exposure_delta=DELTA,
     )
     membership = Membership.of(subject.membership, Belief.uniform(subject.n_models))
 
-    def begin(secret: Secret, ledger: MemoryLedger, rng: np.random.Generator) -> Session:
+    def begin(secret: Secret, ledger: MemoryLedger, rng: np.random.Generator | None) -> Session:
         return Session(
             subject.n_classes,
             claimed,

@@ -6,8 +6,10 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
-from pacpredict.audit.adversaries import Duel
+from pacpredict.audit.adversaries import Adversary, Duel
+from pacpredict.audit.estimates import RATES, least_to_tell
 from pacpredict.audit.membership import Inference
+from pacpredict.audit.presence import N_VARIANTS, Presence
 from pacpredict.audit.run import Audit
 
 ASSUMED = (
@@ -23,6 +25,17 @@ NOT_TESTED = (
     "Questions that no search of this audit found. The ceilings hold for these, too.",
     "Whether a record is in the pool is measured, but nothing is promised of that.",
 )
+# The rate of false alarms at which words speak of the pool.
+POOL_RATE = 0.001
+# What each adversary who is after one unit asks.
+ADVERSARIES: dict[Adversary, str] = {
+    "random": "the pool's records at random, as the paper's attacker does",
+    "divided": "what divides the belief most evenly",
+    "memorised": "again and again what tells most about the target at first, changed imperceptibly",
+    "targeted": "what tells most about the target by now, chosen anew after every answer",
+    "search": "likewise, after a search for inputs that tell more about it than any record does",
+}
+_KINDS = {"remembered": "those remembered best", "ordinary": "ordinary ones"}
 
 
 def broken(audit: Audit) -> Iterator[str]:
@@ -34,7 +47,7 @@ def broken(audit: Audit) -> Iterator[str]:
             yield f"{attack.question!r} succeeded in {show(attack.success.value)}, at most {show(attack.ceiling)}"
     for duel in audit.duels:
         yield from _broken_duel(duel)
-    yield from (f"{claim.claim}: {claim.seen}" for claim in audit.claims if not claim.holds)
+    yield from (f"{claim.claim}: {claim.seen}" for claim in audit.claims if claim.holds is False)
 
 
 def _broken_future(found: Inference) -> Iterator[str]:
@@ -62,11 +75,42 @@ def _broken_duel(duel: Duel) -> Iterator[str]:
         yield f"log-odds moved by {duel.largest_odds:.3g} in a game that claims a limit of {duel.limit:g}"
 
 
+def unsure(audit: Audit) -> Iterator[str]:
+    """Say what could not have contradicted a promise, whatever this deployment does: it says nothing in its favour."""
+    for found in (*audit.inferences, audit.larger):
+        wanted = least_to_tell(found.looks[-1].ceiling, of_means=True)
+        if wanted is not None and found.trials < wanted:
+            yield (
+                f"{found.trials:,} futures ({found.strategy}) are too few to tell: {wanted:,} could show a success "
+                f"above {show(found.looks[-1].ceiling)}."
+            )
+    for duel in audit.duels:
+        wanted = least_to_tell(duel.ceiling, of_means=False)
+        if wanted is not None and duel.runs < wanted:
+            yield (
+                f"{duel.runs:,} games of an adversary are too few to tell: {wanted:,} could show a success above "
+                f"{show(duel.ceiling)}."
+            )
+    skipped: dict[str, list[str]] = {}
+    for claim in audit.claims:
+        if claim.holds is None:
+            skipped.setdefault(claim.seen.removeprefix("not checked: "), []).append(claim.claim)
+    yield from (
+        f"Not checked, of what the mechanism claims: {', '.join(skipped[why])}; {why}." for why in skipped
+    )
+
+
 def verdict(audit: Audit) -> list[str]:
     """Say in a few sentences what was found."""
-    wrong = list(dict.fromkeys(broken(audit)))
+    wrong, open_ones = (list(dict.fromkeys(said(audit))) for said in (broken, unsure))
     if wrong:
-        return [f"This deployment does not keep what is promised of it: {len(wrong)} findings.", *wrong]
+        head = f"This deployment does not keep what is promised of it: {len(wrong)} findings."
+        return [head, *wrong, *open_ones]
+    head = (
+        "This audit cannot tell whether the deployment keeps what is promised of it."
+        if open_ones
+        else "Nothing was found that contradicts what is promised."
+    )
     last = audit.inferences[0].looks[-1]
     strongest = max(audit.duels, key=lambda one: one.success.value)
     share = (strongest.success.value - 0.5) / max(strongest.ceiling - 0.5, 1e-9)
@@ -82,11 +126,55 @@ def verdict(audit: Audit) -> list[str]:
     )
     at_worst = (
         f"With a total of {strongest.total_nats:.3g} nats, the strongest adversary who is after one "
-        f"{audit.about['unit']} ({strongest.adversary}, those {strongest.targets}) succeeds in "
+        f"{audit.about['unit']} ({strongest.adversary}, after {_KINDS[strongest.targets]}) succeeds in "
         f"{show(strongest.success.value)}: {100 * share:.0f} % of the way from a coin to the ceiling of "
         f"{show(strongest.ceiling)}."
     )
-    return ["Nothing was found that contradicts what is promised.", on_average, at_worst]
+    return [head, *open_ones, on_average, at_worst]
+
+
+def name_of(one: Duel) -> str:
+    """Return an adversary's name, and what is particular about the game."""
+    seen = "" if one.sees == "history" else ", sees labels"
+    limited = "" if one.limit is None else ", odds limited"
+    return f"{one.adversary}{seen}{limited}"
+
+
+def pool_in_words(audit: Audit) -> list[str]:
+    """Say what the deployment's own answers tell about being in the pool, and which decoder would tell least."""
+    decoder, step = audit.about["decoder"], audit.about["step_budget_nats"]
+    name, found = next(iter(audit.presences.items()))
+    model = next(one for one in found if one.answerer == "one model")
+    once, often = (
+        {
+            one.answerer: _found(one)
+            for one in found
+            if one.step_budget == step and one.questions == n and one is not model
+        }
+        for n in (1, N_VARIANTS)
+    )
+    least = [min(rates, key=lambda one: rates[one]) for rates in (once, often)]
+    which = (
+        f"`{least[0]}` tells least of the three decoders"
+        if least[0] == least[1]
+        else f"`{least[0]}` tells least of the three decoders by one question, and `{least[1]}` by many"
+    )
+    return [
+        (
+            f"Of {name}: whoever asks about a record once finds {show(once[decoder])} to be in the pool by an answer "
+            f"of `{decoder}`, and {show(often[decoder])} by {N_VARIANTS:,} variants that nobody would tell apart, at "
+            f"{show(POOL_RATE)} false alarms. One unprotected model tells {show(_found(model))}."
+        ),
+        (
+            f"Here {which}: {show(once[least[0]])} and {show(often[least[1]])}. Where being in the pool is the secret, "
+            "take what tells least, with a small step, and limit how much each client may ask. This is measured, not "
+            "proved."
+        ),
+    ]
+
+
+def _found(one: Presence) -> float:
+    return one.tpr[RATES.index(POOL_RATE)]
 
 
 def show(rate: float) -> str:
@@ -94,11 +182,11 @@ def show(rate: float) -> str:
 
 
 def to_json(audit: Audit) -> dict[str, Any]:
-    """Return all of it for programs, with the verdict."""
-    wrong = list(broken(audit))
+    """Return all of it for programs, with the verdict; whether all holds is null where that cannot be told."""
     return {
-        "holds": not wrong,
+        "holds": False if any(broken(audit)) else None if any(unsure(audit)) else True,
         "verdict": verdict(audit),
+        "about_the_pool": pool_in_words(audit),
         **plain(audit),
         "assumed": ASSUMED,
         "not_tested": NOT_TESTED,

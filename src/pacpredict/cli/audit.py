@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pacpredict.cli.as_json import print_json
+from pacpredict.cli.columns import print_points
 from pacpredict.cli.command import Command
 from pacpredict.cli.numbers import count
 from pacpredict.cli.options import (
@@ -25,7 +26,7 @@ from pacpredict.exceptions import InvalidInput
 
 if TYPE_CHECKING:
     from pacpredict.artifact.artifact import Artifact
-    from pacpredict.audit.adversaries import Duel
+    from pacpredict.audit.estimates import Estimate
     from pacpredict.audit.live import Exposure
     from pacpredict.audit.run import Audit
     from pacpredict.rows.kind import AnyRows
@@ -145,28 +146,29 @@ def _public_rows(artifact: "Artifact", path: Path) -> "AnyRows":
 
 
 def _print(found: "Audit") -> None:
-    from pacpredict.audit.words import show, verdict  # noqa: PLC0415
+    from pacpredict.audit.words import name_of, pool_in_words, show, verdict  # noqa: PLC0415
 
-    rows = [
-        (f"asks {one.strategy}", show(one.looks[-1].success.value), show(one.looks[-1].ceiling))
-        for one in found.inferences
-    ]
-    rows += [(_name(one), show(one.success.value), show(one.ceiling)) for one in found.duels]
+    def row(name: str, told: "Estimate", ceiling: float) -> tuple[str, str, str, str]:
+        low, high = max(told.low, 0.0), min(told.high, 1.0)
+        return name, show(told.value), f"{show(low)} to {show(high)}", show(ceiling)
+
+    looks = [(one.strategy, one.looks[-1]) for one in found.inferences]
+    rows = [row(f"asks {strategy}", look.success, look.ceiling) for strategy, look in looks]
     rows += [
-        (one.question, show(one.success.value), show(one.ceiling))
+        row(f"{name_of(one)}, after {one.targets} ones", one.success, one.ceiling) for one in found.duels
+    ]
+    rows += [
+        row(one.question, one.success, one.ceiling)
         for one in found.attacks
         if not one.name.startswith("group") or one.name.endswith(f"-{GROUP_SIZE}")
     ]
-    print_table(f"Audit of {found.about['name']}", ("attack", "told", "at most"), rows)
+    print_table(f"Audit of {found.about['name']}", ("attack", "told", "interval, 99.9 %", "at most"), rows)
     print()
-    for sentence in verdict(found):
-        print(sentence)
-
-
-def _name(one: "Duel") -> str:
-    limited = "" if one.limit is None else f", odds within {one.limit:g}"
-    sees = "" if one.sees == "history" else f", by {one.sees} labels alone"
-    return f"{one.adversary}, after {one.targets} ones{sees}{limited}"
+    first, *rest = verdict(found)
+    print(first)
+    print_points(rest)
+    print("\nNot promised: is a record in the pool at all?")
+    print_points(pool_in_words(found))
 
 
 def _run_live(arguments: Namespace) -> None:
@@ -176,8 +178,7 @@ def _run_live(arguments: Namespace) -> None:
     from pacpredict.deployment import Deployment  # noqa: PLC0415
 
     url = (os.environ.get(LEDGER_VARIABLE) or None) if arguments.ledger == _OWN else arguments.ledger
-    if arguments.public is not None:
-        raise InvalidInput("--public is for simulated futures: a ledger has its questions already")
+    _refuse_simulated(arguments)
     with Deployment.open(arguments.artifact, ledger=url, anchor=arguments.anchor, to_look=True) as deployment:
         found = expose(deployment)
     if arguments.report is not None:
@@ -187,6 +188,15 @@ def _run_live(arguments: Namespace) -> None:
         print_json(plain(found))
     else:
         _print_exposure(found)
+
+
+def _refuse_simulated(arguments: Namespace) -> None:
+    """Say that what was asked for is no part of looking at a ledger, instead of passing over it."""
+    for name in ("data", "public", "retrain", "decode"):
+        if getattr(arguments, name):
+            raise InvalidInput(
+                f"--{name} is for simulated futures: a ledger has its questions and answers already"
+            )
 
 
 def _print_exposure(found: "Exposure") -> None:

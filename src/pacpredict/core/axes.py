@@ -6,11 +6,24 @@ several times faster than LAPACK, and accurate for masses of very different size
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pacpredict.core.compiled import compiled, compiled_allocating
+from pacpredict.core.compiled import compiled, compiled_allocating, compiled_into_callers
+from pacpredict.core.lanes import (
+    FEW,
+    MANY,
+    all_of,
+    few,
+    load,
+    magnitude,
+    many,
+    numbers_from,
+    root,
+    store,
+    where,
+)
 from pacpredict.types import FloatArray, IntArray
 
 # Masses closer than this fraction count as equal: exact eigenvectors of equal masses are known, and those of
@@ -22,56 +35,58 @@ EQUAL_MASSES = 1e-13
 SMALL_STEP = 1e-4
 
 
-# Eigenvalues are found in blocks of up to eight. A block is a table with a row per quantity and a column per
-# eigenvalue. Rows lie a constant distance apart, which tells the compiler that they do not overlap: it turns
-# every loop over columns into vector code, without checks at run time.
-BLOCK = 8
-ROWS = range(0, 11 * BLOCK, BLOCK)
-X, ORIGIN, LOWER_POLE, UPPER_POLE, LOWER, UPPER, LOW, HIGH, VALUE, SLOPE, CURVATURE = ROWS
-SQUARES = VALUE  # the row is free again once the eigenvalues are known
-
-
 class Scratch(NamedTuple):
-    """Arrays to find axes in, so that a loop over queries allocates nothing."""
+    """Arrays to find axes in, so that a loop over queries allocates nothing; all have room for whole lanes."""
 
     order: IntArray
     start: IntArray
+    mass: FloatArray
+    rank: FloatArray
     ordered: FloatArray
     pole: FloatArray
     weight: FloatArray
-    block: FloatArray
 
 
 @compiled_allocating
 def make_scratch(k: int) -> Scratch:
     """Allocate for up to k classes."""
+    n = k + MANY
     return Scratch(
         np.empty(k, dtype=np.int64),
         np.empty(k + 1, dtype=np.int64),
-        np.empty(k),
-        np.empty(k),
-        np.empty(k),
-        np.empty(11 * BLOCK),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
     )
 
 
 @compiled
 def padded(n: int) -> int:
-    """Round up to whole vector registers of four numbers; a single number needs none."""
-    return (n + 3) // 4 * 4 if n > 1 else n
+    """Round up to whole lanes; a single number needs no others beside it."""
+    return (n + FEW - 1) // FEW * FEW if n > 1 else n
 
 
-@compiled
-def _sort_descending(mass: FloatArray, order: IntArray, ordered: FloatArray) -> None:
-    for c in range(mass.size):  # by counting: k is small, and there is no branch to mispredict
-        rank = 0
+@compiled_into_callers
+def _sort_descending(mass: FloatArray, scratch: Scratch) -> None:
+    """Order masses by counting those before each: k is small, and there is no branch to mispredict."""
+    for c in range(mass.size):
+        scratch.mass[c] = mass[c]
+    for first in range(0, mass.size, MANY):
+        own, place = load(scratch.mass, first, many()), numbers_from(first, many())
+        rank = many()
         for j in range(mass.size):
-            rank += (mass[j] > mass[c]) | ((mass[j] == mass[c]) & (j < c))
-        order[rank] = c
-        ordered[rank] = mass[c]
+            before = (own < mass[j]) | ((own == mass[j]) & (place > j))
+            rank = rank + where(before, 1.0, 0.0)
+        store(scratch.rank, first, rank)
+    for c in range(mass.size):
+        rank_of_c = int(scratch.rank[c])
+        scratch.order[rank_of_c] = c
+        scratch.ordered[rank_of_c] = mass[c]
 
 
-@compiled
+@compiled_into_callers
 def _group_equal(ordered: FloatArray, start: IntArray, pole: FloatArray, weight: FloatArray) -> int:
     """Group (nearly) equal masses; group g is ordered[start[g]:start[g + 1]]."""
     n_groups = 0
@@ -87,142 +102,137 @@ def _group_equal(ordered: FloatArray, start: IntArray, pole: FloatArray, weight:
     return n_groups
 
 
-@compiled
-def _solve_quadratic(a: float, b: float, c: float) -> float:
+@compiled_into_callers
+def _solve_quadratic(a: Any, b: Any, c: Any) -> Any:
     """Solve a y² - b y + c = 0 for the y where the left side decreases, in the form that does not cancel."""
     square = b * b - 4.0 * a * c
-    root = math.sqrt(max(square, 0.0))
-    total, difference = b + root, b - root
-    numerator, denominator = (2.0 * c if b > 0.0 else difference), (total if b > 0.0 else 2.0 * a)
-    return numerator / denominator
+    sqrt = root(where(square > 0.0, square, 0.0))
+    total, difference = b + sqrt, b - sqrt
+    positive = b > 0.0
+    return where(positive, 2.0 * c, difference) / where(positive, total, 2.0 * a)
 
 
-@compiled
-def _start_halfway(pole: FloatArray, first: int, columns: int, block: FloatArray) -> None:
-    """Place the eigenvalues from the first on halfway between their poles, measured from the lower one."""
-    for r in range(columns):
-        i = min(first + r, pole.size - 2)  # the last columns may only fill up a vector register
-        upper, lower = pole[i], pole[i + 1]
-        block[UPPER_POLE + r], block[LOWER_POLE + r] = upper, lower
-        block[X + r], block[ORIGIN + r] = 0.5 * (upper - lower), lower
-
-
-@compiled
-def _evaluate(pole: FloatArray, weight: FloatArray, columns: int, block: FloatArray) -> None:
+@compiled_into_callers
+def _evaluate(pole: FloatArray, weight: FloatArray, origin: Any, x: Any) -> Any:
     """Compute the secular function, its slope and half its curvature, times |x|, |x|² and |x|³.
 
     With |x| as the unit of length nothing over- or underflows, however small the masses are.
     """
-    for r in range(columns):
-        block[VALUE + r], block[SLOPE + r], block[CURVATURE + r] = 0.0, 0.0, 0.0
+    unit = magnitude(x)
+    value = slope = curvature = 0.0 * unit
     for j in range(pole.size):
-        p, w = pole[j], weight[j]
-        for r in range(columns):
-            x = block[X + r]
-            inverse = abs(x) / ((p - block[ORIGIN + r]) - x)
-            term = w * inverse
-            block[VALUE + r] += term
-            block[SLOPE + r] += term * inverse
-            block[CURVATURE + r] += term * inverse * inverse
+        inverse = unit / ((pole[j] - origin) - x)
+        term = weight[j] * inverse
+        value = value + term
+        term = term * inverse
+        slope = slope + term
+        curvature = curvature + term * inverse
+    return value, slope, curvature
 
 
-@compiled
-def _leave_halfway(columns: int, block: FloatArray) -> None:
+@compiled_into_callers
+def _guess(lower_pole: Any, upper_pole: Any, half: Any, value: Any, slope: Any, curvature: Any) -> Any:
     """Choose the nearer pole of each eigenvalue as its origin, which the sign of f halfway tells, and guess.
 
     The guess is the zero of the interpolant, as in `_improve`, but computed as a distance from the pole: that
-    may be many orders of magnitude smaller than the way from here to there.
+    may be many orders of magnitude smaller than the way from here to there. Returns origin, guess and bracket.
     """
-    for r in range(columns):
-        lower_pole, upper_pole, half = block[LOWER_POLE + r], block[UPPER_POLE + r], block[X + r]
-        value, slope, curvature = block[VALUE + r], block[SLOPE + r], block[CURVATURE + r]
-        sign, origin = (1.0, lower_pole) if value > 0.0 else (-1.0, upper_pole)
-        # Neither coefficient is less than the weight of its own pole: rounding can say otherwise.
-        below = max(0.5 * (slope - curvature), lower_pole) / upper_pole
-        above = max(0.5 * (slope + curvature), upper_pole) / upper_pole
-        constant = value / upper_pole + below - above
-        linear = 2.0 * sign * constant + below + above
-        y = half * _solve_quadratic(constant, linear, 2.0 * below if value > 0.0 else -2.0 * above)
-        lower, upper = (sign - 1.0) * half, (sign + 1.0) * half
-        low, high = 0.5 * lower, 0.5 * upper
-        block[X + r] = y if (low <= y) & (y <= high) else 0.5 * (low + high)
-        block[ORIGIN + r], block[LOWER + r], block[UPPER + r] = origin, lower, upper
-        block[LOW + r], block[HIGH + r] = low, high
+    positive = value > 0.0
+    sign, origin = where(positive, 1.0, -1.0), where(positive, lower_pole, upper_pole)
+    # Neither coefficient is less than the weight of its own pole: rounding can say otherwise.
+    below, above = 0.5 * (slope - curvature), 0.5 * (slope + curvature)
+    below = where(below > lower_pole, below, lower_pole) / upper_pole
+    above = where(above > upper_pole, above, upper_pole) / upper_pole
+    constant = value / upper_pole + below - above
+    linear = 2.0 * sign * constant + below + above
+    y = half * _solve_quadratic(constant, linear, where(positive, 2.0 * below, -2.0 * above))
+    low, high = 0.5 * ((sign - 1.0) * half), 0.5 * ((sign + 1.0) * half)
+    return origin, where((low <= y) & (y <= high), y, 0.5 * (low + high)), low, high
 
 
-@compiled
-def _improve(columns: int, block: FloatArray) -> int:
-    """Move every x to its next value, inside its bracket; returns how many still move."""
-    moving = 0
-    for r in range(columns):
-        x, low, high = block[X + r], block[LOW + r], block[HIGH + r]
-        lower_pole, unit = block[LOWER_POLE + r], abs(x)
-        value, slope = block[VALUE + r] / unit, block[SLOPE + r] / unit
-        curvature = block[CURVATURE + r] / unit
-        to_lower, to_upper = unit / (block[LOWER + r] - x), unit / (block[UPPER + r] - x)
-        below = (curvature - slope * to_upper) / (to_lower - to_upper)
-        above = slope - below
-        constant = value * to_lower * to_upper - below * to_upper - above * to_lower
-        step = _solve_quadratic(-constant, slope - value * (to_lower + to_upper), -value)
-        y = x + unit * step
-        small = abs(step) <= SMALL_STEP
-        moving += not small
-        # A small step out of the bracket is rounding; a large one is replaced by bisection, once the order of
-        # magnitude is right: an x that is tiny beside the upper pole is about as large as the lower one.
-        low, high = (low if value > 0.0 else x), (x if value > 0.0 else high)
-        middle = lower_pole if (low < lower_pole) & (lower_pole < high) else 0.5 * (low + high)
-        block[X + r] = y if small | ((low < y) & (y < high)) else middle
-        block[LOW + r], block[HIGH + r] = low, high
-    return moving
+@compiled_into_callers
+def _improve(
+    x: Any,
+    low: Any,
+    high: Any,
+    lower_pole: Any,
+    lower: Any,
+    upper: Any,
+    value: Any,
+    slope: Any,
+    curvature: Any,
+) -> Any:
+    """Find the next x, inside the bracket; returns it, the bracket, and whether all have arrived."""
+    unit = magnitude(x)
+    value, slope, curvature = value / unit, slope / unit, curvature / unit
+    to_lower, to_upper = unit / (lower - x), unit / (upper - x)
+    below = (curvature - slope * to_upper) / (to_lower - to_upper)
+    above = slope - below
+    constant = value * to_lower * to_upper - below * to_upper - above * to_lower
+    step = _solve_quadratic(-1.0 * constant, slope - value * (to_lower + to_upper), -1.0 * value)
+    y = x + unit * step
+    small = magnitude(step) <= SMALL_STEP
+    # A small step out of the bracket is rounding; a large one is replaced by bisection, once the order of
+    # magnitude is right: an x that is tiny beside the upper pole is about as large as the lower one.
+    positive = value > 0.0
+    low, high = where(positive, low, x), where(positive, x, high)
+    inside = (low < lower_pole) & (lower_pole < high)
+    middle = where(inside, lower_pole, 0.5 * (low + high))
+    return where(small | ((low < y) & (y < high)), y, middle), low, high, all_of(small)
 
 
-@compiled
-def _solve_secular(pole: FloatArray, weight: FloatArray, first: int, columns: int, block: FloatArray) -> None:
-    """Find the eigenvalues between each pole and the next, as the nearer pole (ORIGIN) and an offset (X).
+@compiled_into_callers
+def _solve_secular(pole: FloatArray, weight: FloatArray, upper_pole: Any, lower_pole: Any) -> Any:
+    """Find the eigenvalue between each pole and the next, as the nearer pole and an offset.
 
     diag(w) - w wᵀ with sum(w) = 1 has its non-zero eigenvalues where f(x) = sum_j weight_j / (pole_j - x)
     vanishes: the null vector is divided out in advance. f increases between two poles. It is replaced by
     c + a / (lower - x) + b / (upper - x) with the value, slope and curvature of f at x, and the zero of that
     is the next x: cubic convergence (Borges & Gragg 1993). Offsets from the nearer pole keep close poles from
-    cancelling.
+    cancelling. The first x is halfway.
     """
-    _start_halfway(pole, first, columns, block)
-    _evaluate(pole, weight, columns, block)
-    _leave_halfway(columns, block)
+    half = 0.5 * (upper_pole - lower_pole)
+    value, slope, curvature = _evaluate(pole, weight, lower_pole, half)
+    origin, x, low, high = _guess(lower_pole, upper_pole, half, value, slope, curvature)
+    lower, upper = low + low, high + high
     for _ in range(60):  # three are typical; a bracket halves in the worst case
-        _evaluate(pole, weight, columns, block)
-        if not _improve(columns, block):
+        value, slope, curvature = _evaluate(pole, weight, origin, x)
+        x, low, high, arrived = _improve(x, low, high, lower_pole, lower, upper, value, slope, curvature)
+        if arrived:
             break
+    return origin, x
 
 
-@compiled
-def _write_eigenvectors(
+@compiled_into_callers
+def _write_axes(
+    pole: FloatArray,
+    weight: FloatArray,
     ordered: FloatArray,
     order: IntArray,
-    n: int,
     first: int,
-    columns: int,
-    block: FloatArray,
+    zeros: Any,
     axes: FloatArray,
 ) -> None:
-    """Write axes with components mass / (mass - eigenvalue), from the first on: n in all, then zeros."""
-    for r in range(columns):
-        block[SQUARES + r] = 0.0
+    """Write as many axes as there are lanes, from the first on; those past the last eigenvalue become 0.
+
+    Components are mass / (mass - eigenvalue).
+    """
+    n = pole.size - 1
+    wanted = numbers_from(first, zeros) < n
+    upper_pole = where(wanted, load(pole, first, zeros), pole[n - 1])
+    lower_pole = where(wanted, load(pole, first + 1, zeros), pole[n])
+    origin, x = _solve_secular(pole, weight, upper_pole, lower_pole)
+    squares = zeros
     for c in range(ordered.size):
-        mass, row = ordered[c], axes[order[c], first:]
-        for r in range(columns):
-            component = mass / ((mass - block[ORIGIN + r]) - block[X + r])
-            block[SQUARES + r] += component * component
-            row[r] = component
-    for r in range(columns):
-        block[SQUARES + r] = 1.0 / math.sqrt(block[SQUARES + r]) if first + r < n else 0.0
+        component = ordered[c] / ((ordered[c] - origin) - x)
+        squares = squares + component * component
+        store(axes[order[c]], first, component)
+    scale = where(wanted, 1.0 / root(squares), 0.0)
     for c in range(ordered.size):
-        row = axes[c, first:]
-        for r in range(columns):
-            row[r] *= block[SQUARES + r]
+        store(axes[c], first, load(axes[c], first, zeros) * scale)
 
 
-@compiled
+@compiled_into_callers
 def principal_axes(mass: FloatArray, axes: FloatArray, scratch: Scratch) -> int:
     """Fill column i of `axes` with the i-th eigenvector of diag(w) - w wᵀ on the sum-zero subspace.
 
@@ -234,13 +244,14 @@ def principal_axes(mass: FloatArray, axes: FloatArray, scratch: Scratch) -> int:
         axes[0, 0], axes[1, 0] = math.sqrt(0.5), -math.sqrt(0.5)
         return 0 if mass[0] > mass[1] else 1
     order, start, ordered = scratch.order[:k], scratch.start, scratch.ordered[:k]
-    _sort_descending(mass, order, ordered)
+    _sort_descending(mass, scratch)
     n = _group_equal(ordered, start, scratch.pole, scratch.weight)
-    pole = scratch.pole[:n]
-    for first in range(0, n - 1, BLOCK):
-        columns = min((n + 2 - first) // 4 * 4, BLOCK)
-        _solve_secular(pole, scratch.weight, first, columns, scratch.block)
-        _write_eigenvectors(ordered, order, n - 1, first, columns, scratch.block, axes)
+    pole, weight = scratch.pole[:n], scratch.weight
+    for first in range(0, n - 1, MANY):
+        if n - 1 - first > FEW:
+            _write_axes(pole, weight, ordered, order, first, many(), axes)
+        else:
+            _write_axes(pole, weight, ordered, order, first, few(), axes)
     if n < k:
         _separate_equal(order, start[: n + 1], n - 1, width, axes)
     heaviest: int = order[0]

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pacpredict.core.axes import Scratch, make_scratch, padded, principal_axes
-from pacpredict.core.compiled import compiled, compiled_allocating
+from pacpredict.core.compiled import compiled, compiled_allocating, compiled_into_callers
+from pacpredict.core.coordinates import choose_variances, spread_of_coordinates
 from pacpredict.types import FloatArray, IntArray
 
 # A class that somebody votes for keeps at least this mass when noise is calibrated, however little the belief
@@ -57,9 +58,13 @@ class Workspace(NamedTuple):
 
     mass: FloatArray  # (k,)
     gain: FloatArray  # (k,)
+    entries: FloatArray  # (k,)
     axes: FloatArray  # (k, padded(k - 1))
     variance: FloatArray  # (padded(k - 1),)
-    coordinates: FloatArray  # (3, padded(k - 1))
+    deviation: FloatArray  # (padded(k - 1),)
+    moment: FloatArray  # (padded(k - 1),)
+    normals: FloatArray  # (padded(k - 1),)
+    noisy: FloatArray  # (padded(k - 1),)
     dissent: FloatArray  # (m,)
     weights: IntArray  # (k,) of a finite channel
     tables: FloatArray  # (n_bytes, 256) to add up membership bits with
@@ -72,9 +77,13 @@ def make_workspace(k: int, m: int, n_bytes: int = 0) -> Workspace:
     return Workspace(
         np.empty(k),
         np.empty(k),
+        np.empty(k),
         np.empty((k, padded(k - 1))),
         np.empty(padded(k - 1)),
-        np.empty((3, padded(k - 1))),
+        np.empty(padded(k - 1)),
+        np.empty(padded(k - 1)),
+        np.empty(padded(k - 1)),
+        np.empty(padded(k - 1)),
         np.empty(m),
         np.empty(k, dtype=np.int64),
         np.empty((n_bytes, 256)),
@@ -82,7 +91,7 @@ def make_workspace(k: int, m: int, n_bytes: int = 0) -> Workspace:
     )
 
 
-@compiled
+@compiled_into_callers
 def sum_masses(
     log_belief: FloatArray, dissenters: IntArray, slots: IntArray, bulk: int, mass: FloatArray
 ) -> None:
@@ -108,32 +117,7 @@ def sum_masses(
         mass[c] = max(mass[c], MASS_FLOOR)
 
 
-@compiled
-def spread_of_coordinates(
-    axes: FloatArray, mass: FloatArray, heaviest: int, spread: FloatArray, moment: FloatArray
-) -> None:
-    """Compute the variance of each coordinate under the class masses (uᵀ Cov u of theory.md, 3), in two ways.
-
-    Differences to the heaviest class are taken first: when that class has nearly all the mass, the variance
-    is a small number made of small numbers, and nothing cancels. `spread` is the difference of mean square and
-    squared mean, which chooses the noise. `moment` is the mean square about the mean: no less than the variance,
-    however the mean is rounded, and a sum of positive terms, so right to `rounding_of_masses`. It certifies.
-    """
-    for i in range(spread.size):
-        mean, square, origin = 0.0, 0.0, axes[heaviest, i]
-        for c in range(mass.size):
-            difference = axes[c, i] - origin
-            mean += mass[c] * difference
-            square += mass[c] * difference * difference
-        spread[i] = square - mean * mean
-        about_mean = 0.0
-        for c in range(mass.size):
-            difference = (axes[c, i] - origin) - mean
-            about_mean += mass[c] * difference * difference
-        moment[i] = about_mean
-
-
-@compiled
+@compiled_into_callers
 def calibrate_masses(
     mass: FloatArray, b: float, axes: FloatArray, variance: FloatArray, space: Workspace
 ) -> int:
@@ -142,23 +126,14 @@ def calibrate_masses(
     Any axes with variances v meet the budget exactly with sigma_i² = sqrt(v_i) sum_j sqrt(v_j) / (2 b);
     the margin makes that hold for the rounded numbers, and the certificate below checks it on them.
 
-    There are k - 1 axes, then zeros up to a full vector register (see `padded`): these release nothing.
+    There are k - 1 axes, then zeros up to whole lanes (see `padded`): these release nothing.
     Returns the heaviest class.
     """
     heaviest = principal_axes(mass, axes, space.scratch)
-    spread, deviation = space.coordinates[0, : variance.size], space.coordinates[1]
-    moment = space.coordinates[2]
-    spread_of_coordinates(axes, mass, heaviest, spread, moment)
-    for i in range(variance.size):
-        deviation[i] = math.sqrt(spread[i])
-    total = 0.0
-    for i in range(variance.size):
-        total += deviation[i]
+    deviation, moment = space.deviation[: variance.size], space.moment
+    total = spread_of_coordinates(axes, mass, heaviest, deviation, moment)
     factor = total / (2.0 * b) * (1.0 + ROUNDING_MARGIN)
-    leak = 0.0
-    for i in range(variance.size):
-        variance[i] = deviation[i] * factor if i < mass.size - 1 else 1.0
-        leak += 0.5 * moment[i] / variance[i]
+    leak = choose_variances(deviation, moment, factor, mass.size - 1, variance)
     leak *= 1.0 + rounding_of_masses(space.dissent.size)
     if leak > b:
         for i in range(variance.size):
@@ -179,66 +154,17 @@ def slot_of(secret: int, dissenters: IntArray, slots: IntArray, bulk: int) -> in
     return slot
 
 
-@compiled
-def add_noise(
-    axes: FloatArray, variance: FloatArray, n_voted: int, slot: int, normals: FloatArray, noisy: FloatArray
-) -> None:
-    """Write the noisy coordinates of the secret's label, where the secret votes `slot`: the release itself.
-
-    All rows are read, and all but one multiplied by 0, so that no address depends on the secret.
-    """
-    for i in range(noisy.size):
-        noisy[i] = 0.0
-    for c in range(n_voted):
-        chosen = 1.0 * (c == slot)
-        for i in range(noisy.size):
-            noisy[i] += axes[c, i] * chosen
-    for i in range(noisy.size):
-        noisy[i] += math.sqrt(variance[i]) * normals[i]
-
-
-@compiled
-def decode_argmax(axes: FloatArray, noisy: FloatArray, n_voted: int) -> int:
+@compiled_into_callers
+def decode_argmax(entries: FloatArray) -> int:
     """Pick the largest entry of the noisy one-hot vector R_t, the first of equals: the paper's decoder.
 
-    On the voted classes R_t is 1 / k + axes @ noisy, and 0 elsewhere.
+    On the voted classes R_t is 1 / k + axes @ noisy, and 0 elsewhere; `entries` lack the 1 / k.
     """
     best, most = 0, -np.inf
-    for c in range(n_voted):
-        entry = 0.0
-        for i in range(noisy.size):
-            entry += axes[c, i] * noisy[i]
-        if entry > most:
-            best, most = c, entry
+    for c in range(entries.size):
+        if entries[c] > most:
+            best, most = c, entries[c]
     return best
-
-
-@compiled
-def log_likelihoods(
-    axes: FloatArray,
-    variance: FloatArray,
-    noisy: FloatArray,
-    heaviest: int,
-    gain: FloatArray,
-    coordinates: FloatArray,
-) -> None:
-    """Compute the exponent of eq. (4) for each voted class, less that of the heaviest class.
-
-    In coordinates relative to the heaviest class, -(g - u)² / (2 sigma²) exceeds -g² / (2 sigma²) by
-    (g - u / 2) u / sigma². When the belief is nearly certain, the release is close to that class and the noise
-    small: differences to it keep the digits that count. `coordinates` receives g and 1 / sigma².
-    """
-    observed, precision = coordinates[0], coordinates[1]
-    n = variance.size
-    for i in range(n):
-        precision[i] = 1.0 / variance[i]
-        observed[i] = noisy[i] - axes[heaviest, i] if i < noisy.size else 0.0
-    for c in range(gain.size):
-        exponent = 0.0
-        for i in range(n):
-            difference = axes[c, i] - axes[heaviest, i]
-            exponent += (observed[i] - 0.5 * difference) * (difference * precision[i])
-        gain[c] = exponent
 
 
 @compiled
@@ -257,7 +183,7 @@ def smallest(values: FloatArray) -> float:
     return least
 
 
-@compiled
+@compiled_into_callers
 def decode_map(mass: FloatArray, gain: FloatArray) -> tuple[int, float]:
     """Pick the class of the largest posterior mass; returns it and the log evidence, log sum mass exp(gain).
 
@@ -286,7 +212,7 @@ def normalise(log_belief: FloatArray) -> None:
         log_belief[i] = max((log_belief[i] - top) - log_total, LOG_BELIEF_FLOOR)
 
 
-@compiled
+@compiled_into_callers
 def keep_normalised(log_belief: FloatArray, contested: int) -> None:
     """Look at the belief's sum now and then, counted in contested releases, and repair it if it has drifted.
 
@@ -301,7 +227,7 @@ def keep_normalised(log_belief: FloatArray, contested: int) -> None:
         normalise(log_belief)
 
 
-@compiled
+@compiled_into_callers
 def update_belief(
     log_belief: FloatArray,
     dissenters: IntArray,

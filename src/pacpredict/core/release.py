@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pacpredict.core import channel, exposure, kernel
+from pacpredict.core import channel, coordinates, exposure, kernel
 from pacpredict.core.axes import padded
-from pacpredict.core.compiled import compiled, compiled_allocating
+from pacpredict.core.compiled import compiled, compiled_allocating, compiled_into_callers
 from pacpredict.core.tally import Query, Tally, query_of, tally_votes
 from pacpredict.types import FloatArray, IntArray, Votes
 
@@ -55,7 +55,7 @@ def lay_ground(
     return Ground(log_belief, track, bits, kernel.make_workspace(k, log_belief.size, width))
 
 
-@compiled
+@compiled_into_callers
 def answer_contested(
     query: Query,
     secret: int,
@@ -87,7 +87,7 @@ def _room_for(reach: float, patience: float, terms: Terms, contested: int, groun
     )
 
 
-@compiled
+@compiled_into_callers
 def _answer_with_noise(
     query: Query,
     secret: int,
@@ -107,12 +107,25 @@ def _answer_with_noise(
             return _answer_at_limit(query, secret, uniform, terms, contested, ground)
     if secret != REPLAY:
         slot = kernel.slot_of(secret, query.dissenters, query.slots, query.bulk)
-        kernel.add_noise(axes, variance, k, slot, normals, noisy)
-    kernel.log_likelihoods(axes, variance, noisy, heaviest, gain, space.coordinates)
+        _fill_up(space.normals, normals, k - 1)
+        coordinates.add_noise(axes, variance, k, slot, space.normals, space.noisy)
+        for i in range(k - 1):
+            noisy[i] = space.noisy[i]
+    else:
+        _fill_up(space.noisy, noisy, k - 1)
+    entries = space.entries[:k]
+    coordinates.weigh_classes(axes, variance, space.noisy, heaviest, gain, entries)
     by_map, log_evidence = kernel.decode_map(mass, gain)
     exposure.move(ground.track, -kernel.smallest(gain))  # the largest gain is 0 by now
     _learn(query, gain, log_evidence, contested, ground)
-    return RELEASED, kernel.decode_argmax(axes, noisy, k), by_map
+    return RELEASED, kernel.decode_argmax(entries), by_map
+
+
+@compiled_into_callers
+def _fill_up(lanes: FloatArray, values: FloatArray, n: int) -> None:
+    """Copy n values, and zeros to the end of the last lanes."""
+    for i in range(padded(n)):
+        lanes[i] = values[i] if i < n else 0.0
 
 
 @compiled
@@ -173,7 +186,7 @@ def _answer_unasked(query: Query, secret: int, uniform: int, ground: Ground) -> 
     return _answer_from_belief(query, secret, uniform, ground)
 
 
-@compiled
+@compiled_into_callers
 def _learn(query: Query, gain: FloatArray, log_evidence: float, contested: int, ground: Ground) -> None:
     kernel.update_belief(
         ground.log_belief, query.dissenters, query.slots, query.bulk, gain, log_evidence, ground.space.dissent

@@ -13,18 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from pacpredict import defaults
-from pacpredict.core import kernel
 from pacpredict.core.belief import Belief
-from pacpredict.core.channel import uniform_of
-from pacpredict.core.compiled import compiled, compiled_allocating
 from pacpredict.core.decode import DECODERS_OF, Decoder, Mechanism
 from pacpredict.core.exposure import Bits, Membership
-from pacpredict.core.release import BELIEVED, Ground, Terms, answer_contested, lay_ground
+from pacpredict.core.masses import holders_of
+from pacpredict.core.release import Terms
 from pacpredict.core.scalars import check_budget, check_delta, check_epsilon, check_model_count
-from pacpredict.core.tally import Tally, query_of, tally_votes
+from pacpredict.core.trial import Trial, lay_out, run_trial
 from pacpredict.core.validate import check_votes
 from pacpredict.exceptions import InvalidInput, InvalidSubsets, InvalidVotes
 from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
@@ -117,16 +114,16 @@ def simulate(
     members = None if membership is None else _check_membership(membership, matrix.shape[1])
     terms = _terms(step_budget, mechanism, exposure, delta, total)
     bits = _watched(members, terms, matrix.shape[1])
-    signs = None if members is None else np.where(members, 1.0, -1.0)
+    holders = None if members is None else holders_of(members)
     kept = matrix.shape[0] if keep_answers else 0
-    tally = tally_votes(matrix, n_classes)
+    rows = lay_out(matrix, truth, n_classes)
     seeds = np.random.SeedSequence(seed).spawn(n_trials)
 
-    def run(trial: int) -> "_Trial":
-        return _run(tally, matrix, truth, terms, bits, stops, signs, kept, seeds[trial])
+    def run(trial: int) -> Trial:
+        return run_trial(rows, terms, bits, stops, holders, kept, seeds[trial])
 
-    # Threads, not processes: the kernel releases the interpreter and all share the votes. One BLAS thread each.
-    with threadpool_limits(1), ThreadPoolExecutor(n_jobs or os.cpu_count()) as pool:
+    # Threads, not processes: the kernel releases the interpreter and all share the votes.
+    with ThreadPoolExecutor(n_jobs or os.cpu_count()) as pool:
         trials = list(_count(pool.map(run, range(n_trials)), progress))
     return Simulation(
         step_budget,
@@ -161,134 +158,6 @@ def _watched(members: BoolArray | None, terms: Terms, m: int) -> Bits:
     return Membership.of(watched, Belief.uniform(m)).bits
 
 
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    secret: int
-    correct: IntArray  # (2, n_checkpoints)
-    contested: IntArray
-    believed: IntArray
-    log_belief: FloatArray
-    membership_accuracy: FloatArray | None
-    answers: Votes  # (2, n_rows), or no rows if they are not kept
-
-
-def _run(
-    tally: Tally,
-    votes: Votes,
-    truth: IntArray,
-    terms: Terms,
-    bits: Bits,
-    stops: IntArray,
-    signs: FloatArray | None,
-    kept: int,
-    seed: np.random.SeedSequence,
-) -> _Trial:
-    generator = np.random.Generator(np.random.SFC64(seed))
-    m = votes.shape[1]
-    secret = int(generator.integers(m))
-    counts, answers = np.zeros((4, stops.size), np.int64), np.zeros((2, kept), np.int16)
-    log_belief = np.empty((stops.size, m))
-    _answer_stream(tally, votes, truth, secret, terms, bits, stops, generator, counts, log_belief, answers)
-    accuracy = None if signs is None else _membership_accuracy(np.exp(log_belief), signs, secret)
-    return _Trial(secret, counts[:2], counts[2], counts[3], log_belief, accuracy, answers)
-
-
-@compiled_allocating
-def _answer_stream(
-    tally: Tally,
-    votes: Votes,
-    truth: IntArray,
-    secret: int,
-    terms: Terms,
-    bits: Bits,
-    stops: IntArray,
-    generator: np.random.Generator,
-    counts: IntArray,
-    history: FloatArray,
-    answers: Votes,
-) -> None:
-    """Answer random passes over the rows; write the counts and the belief as they are at each stop.
-
-    Counted are right answers by either label of a release, contested queries, and answers from the belief.
-    """
-    n_rows, m = votes.shape
-    k_max = tally.n_voted.max()
-    log_belief, track = np.full(m, -math.log(m)), np.array([terms.epsilon, 0.0])
-    ground = lay_ground(log_belief, track, bits, terms, k_max)
-    normals, noisy = np.empty(k_max), np.empty(k_max)
-    order, count = np.arange(n_rows), np.zeros(4, dtype=np.int64)
-    done = 0
-    for stop in range(stops.size):
-        while done < stops[stop]:
-            if done % n_rows == 0:
-                generator.shuffle(order)
-            first = done % n_rows
-            rows = order[first : min(first + stops[stop] - done, n_rows)]
-            _answer_rows(
-                tally, votes, truth, rows, secret, terms, generator, normals, ground, noisy, count, answers
-            )
-            done += rows.size
-        counts[:, stop] = count
-        history[stop] = log_belief
-
-
-@compiled
-def _answer_rows(
-    tally: Tally,
-    votes: Votes,
-    truth: IntArray,
-    rows: IntArray,
-    secret: int,
-    terms: Terms,
-    generator: np.random.Generator,
-    normals: FloatArray,
-    ground: Ground,
-    noisy: FloatArray,
-    count: IntArray,
-    answers: Votes,
-) -> None:
-    draws = terms.finite or terms.epsilon < math.inf
-    for q in rows:
-        query = query_of(tally, q)
-        k = query.n_voted
-        first = second = np.int64(votes[q, secret])  # the answer where all agree, or where there is no noise
-        if k > 1 and terms.b == math.inf:
-            _rule_out(votes[q], secret, ground.log_belief)
-        elif k > 1:
-            if not terms.finite:
-                for i in range(k - 1):
-                    normals[i] = generator.standard_normal()
-            uniform = uniform_of(generator.random(), generator.random()) if draws else 0
-            how, one, other = answer_contested(
-                query, secret, terms, count[2], normals[: k - 1], uniform, ground, noisy[: k - 1]
-            )
-            first, second = query.classes[one], query.classes[other]
-            count[3] += how == BELIEVED
-        count[0] += first == truth[q]
-        count[1] += second == truth[q]
-        count[2] += k > 1
-        if answers.shape[1]:
-            answers[0, q], answers[1, q] = first, second
-
-
-@compiled
-def _rule_out(votes: IntArray, secret: int, log_belief: FloatArray) -> None:
-    """Without noise an answer excludes every model that would have given another."""
-    for i in range(votes.size):
-        if votes[i] != votes[secret]:
-            log_belief[i] = kernel.LOG_BELIEF_FLOOR
-    kernel.normalise(log_belief)
-
-
-def _membership_accuracy(beliefs: FloatArray, signs: FloatArray, secret: int) -> FloatArray:
-    """Score the rule of Proposition 6.1: a member if the belief says so with more than one half.
-
-    `signs` holds +1 for a record in the subset and -1 otherwise: the sign of the weighted sum decides.
-    """
-    guess = beliefs @ signs > 0
-    return np.asarray((guess == (signs[secret] > 0)).mean(axis=1))
-
-
 def _check_rows(
     votes: npt.ArrayLike, labels: npt.ArrayLike, n_classes: int | None
 ) -> tuple[Votes, IntArray, int]:
@@ -321,7 +190,7 @@ def _check_membership(membership: npt.ArrayLike, m: int) -> BoolArray:
     return members.astype(np.bool_)
 
 
-def _count(trials: Iterator[_Trial], progress: Callable[[int], None] | None) -> Iterator[_Trial]:
+def _count(trials: Iterator[Trial], progress: Callable[[int], None] | None) -> Iterator[Trial]:
     for finished, trial in enumerate(trials, start=1):
         if progress is not None:
             progress(finished)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacpredict.core.compiled import compiled, compiled_allocating
+from pacpredict.core.compiled import compiled, compiled_allocating, compiled_into_callers
 from pacpredict.types import IntArray, Votes
 
 
@@ -34,7 +34,7 @@ class Query(NamedTuple):
     slots: IntArray
 
 
-@compiled
+@compiled_into_callers
 def query_of(tally: Tally, q: int) -> Query:
     who = slice(tally.dissent_start[q], tally.dissent_start[q + 1])
     return Query(

@@ -19,6 +19,8 @@ import numpy as np
 from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.adversaries import N_STEPS, TOTAL, Adversary, Bout, choose_targets, duel
+from pacpredict.audit.attacks_page import KINDS, Told, draw_duels
+from pacpredict.audit.estimates import Estimate
 from pacpredict.audit.games import Reading, Rules
 from pacpredict.audit.search import search
 from pacpredict.audit.subject import Subject
@@ -26,6 +28,7 @@ from pacpredict.audit.words import plain
 from pacpredict.cli.progress import progress_bar
 from pacpredict.experiments.audit import pool_of, subject_of
 from pacpredict.experiments.datasets import DATASETS
+from pacpredict.experiments.pictures import save, stand_alone
 from pacpredict.experiments.tabular import SEED, fit
 from pacpredict.files import write_whole
 from pacpredict.npz import from_bytes, to_bytes
@@ -99,6 +102,22 @@ def _slug(player: tuple[Adversary, Reading, Rules]) -> str:
     return f"{adversary}-{sees}-{rules.mechanism}-{'free' if rules.limit is None else 'limited'}"
 
 
+def draw(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Return a picture of how often each adversary is right, and of the ceiling, in one file."""
+    told = [Told(_name(row), row["targets"], Estimate(**row["success"]), row["ceiling"]) for row in rows]
+    title = f"{name}: success of adversaries who choose"
+    says = "Share of games in which each adversary is right, with its interval; in dashes the ceiling."
+    return stand_alone([("", draw_duels(told))], [*KINDS.values(), ("limit", "at most")], title, says)
+
+
+def _name(row: dict[str, Any]) -> str:
+    """Return what a row of the picture is called: whatever differs from an attacker who sees all of the noise."""
+    seen = "" if row["sees"] == "history" else f", {row['sees']} labels"
+    how = ", sample" if row["mechanism"] == "channel" else ""
+    limited = "" if row["limit"] is None else ", odds limited"
+    return f"{row['adversary']}{seen}{how}{limited}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -111,11 +130,14 @@ def main() -> None:
     parser.add_argument(
         "--jobs", type=int, default=-1, help="models fitted at a time (default: one per core)"
     )
+    parser.add_argument("--plot", type=Path, help="a picture to write, such as adversaries.svg")
     parser.add_argument("--json", action="store_true", help="print an object for machines")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
     artifact = fit(options.dataset, options.artifact, "none", defaults.MODELS, options.jobs)
     rows = run(options.dataset, artifact, options.cache, options.targets, options.runs)
+    if options.plot is not None:
+        save(options.plot, draw(options.dataset, rows))
     if options.json:
         print(json.dumps({"dataset": options.dataset, "games": rows}, indent=2))
         return

@@ -27,6 +27,7 @@ from pacpredict.core.bounds import success_bound
 from pacpredict.core.simulate import simulate
 from pacpredict.exceptions import InvalidInput
 from pacpredict.experiments.datasets import DATASETS
+from pacpredict.experiments.pictures import save, stand_alone
 from pacpredict.experiments.tabular import SEED, fit, split
 from pacpredict.files import write_whole
 from pacpredict.npz import from_bytes, to_bytes
@@ -38,14 +39,9 @@ from pacpredict.types import FloatArray, IntArray
 EXPONENTS = (12, 16, 20, 24, 28, 32)
 STOPS = tuple(range(100_000, 1_000_001, 100_000))
 CHUNK = 50  # trials that are kept together
-# Of a picture that stands alone, on a light page or a dark one.
-_STYLE = (
-    "text{font:11px sans-serif;fill:#7b858f}.axis{stroke:#9aa4ae;stroke-opacity:.4}.curve{fill:none;stroke:#c8692f;"
-    "stroke-width:2}.curve.second{stroke:#2f8f6b}.curve.third{stroke:#b55}.curve.limit{stroke:#8a949e;"
-    "stroke-dasharray:4 4}@media (prefers-color-scheme:dark){text{fill:#aab4be}.axis{stroke:#5b656f}}"
-)
 _SAYS = (
-    "Measured success of the attack for each step budget, and in dashes its ceiling, from 50 to 100 percent."
+    "Measured success of the attack for each step budget with its interval, and in dashes its ceiling, from 50 to 100 "
+    "percent."
 )
 
 
@@ -170,7 +166,7 @@ def main() -> None:
     if not table:
         raise InvalidInput(f"there are no trials in {options.cache} yet: ask for some with --trials")
     if options.plot is not None:
-        write_whole(options.plot, draw(table).encode())
+        save(options.plot, draw(table))
     if options.json:
         print(
             json.dumps(
@@ -188,12 +184,26 @@ def draw(table: list[Row]) -> str:
     for row in table:
         if row.exponent in shown:
             told = [Point(stop, rate.value) for stop, rate in zip(STOPS, row.success, strict=True)]
+            band = [(rate.low, rate.high) for rate in row.success]
             most = [Point(stop, rate) for stop, rate in zip(STOPS, row.ceiling_adaptive, strict=True)]
-            curves += [Series("limit", most), Series(shown[row.exponent], told)]
-    x = Scale(0, STOPS[-1], [(stop, f"{stop:,}") for stop in (0, 250_000, 500_000, 750_000, 1_000_000)])
-    y = Scale(0.5, 1.0, [(rate / 100, f"{rate} %") for rate in (50, 60, 70, 80, 90, 100)])
-    drawn = plot(curves, x, y, "Success of the optimal attack by queries, at 2^-12, 2^-16 and 2^-20 nats")
-    return drawn.replace("</title>", f"</title><desc>{_SAYS}</desc><style>{_STYLE}</style>", 1)
+            curves += [Series("limit", most), Series(shown[row.exponent], told, band)]
+    x = Scale(
+        0,
+        STOPS[-1],
+        [(stop, f"{stop:,}") for stop in (0, 250_000, 500_000, 750_000, 1_000_000)],
+        name="queries",
+    )
+    y = Scale(
+        0.5,
+        1.0,
+        [(rate / 100, f"{rate} %") for rate in (50, 60, 70, 80, 90, 100)],
+        name="guesses that are right",
+    )
+    title = "Success of the optimal attack by queries, at 2^-12, 2^-16 and 2^-20 nats"
+    keys = [(style, f"2^-{exponent}") for exponent, style in shown.items()]
+    return stand_alone(
+        [("", plot(curves, x, y, title))], [*keys, ("limit", "at most, as charged")], title, _SAYS
+    )
 
 
 def _print(name: str, table: list[Row]) -> None:

@@ -11,6 +11,7 @@ models again without some of the records at a time. Digits are those of scikit-l
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +20,22 @@ import numpy as np
 from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.estimates import RATES
-from pacpredict.audit.presence import (
-    ANSWERERS,
-    N_VARIANTS,
-    Presence,
-    Worlds,
-    measure,
-    memorised,
-    retrain_without,
-    worlds_on_hand,
+from pacpredict.audit.presence import N_VARIANTS, worlds_on_hand
+from pacpredict.audit.presence_page import CURVES, presence_curves
+from pacpredict.audit.presences import (
+    LARGE_STEP,
+    LEFT_OUT,
+    N_REMEMBERED,
+    choose_records,
+    measure_all,
+    votes_without,
 )
 from pacpredict.audit.subject import Subject
 from pacpredict.cli.progress import progress_bar
 from pacpredict.deployment import Deployment
 from pacpredict.experiments.audit import pool_of, subject_of
 from pacpredict.experiments.datasets import DATASETS
+from pacpredict.experiments.pictures import save, stand_alone
 from pacpredict.experiments.tabular import SEED, fit
 from pacpredict.files import write_whole
 from pacpredict.learners.registry import learner_named
@@ -43,9 +45,9 @@ from pacpredict.training.pool import Pool
 from pacpredict.training.recipe import Recipe
 from pacpredict.types import IntArray, Votes
 
-STEPS = (2.0**-32, 2.0**-8)
-N_REMEMBERED, N_OTHERS = 200, 2000
-LEFT_OUT = 50  # one in so many records at most
+STEPS = (defaults.STEP_BUDGET, LARGE_STEP)
+N_OTHERS = 2000
+LACKING, RETRAINED = "lacking it", "retrained"  # how the world without a record is seen
 
 
 def digits() -> Pool:
@@ -67,22 +69,14 @@ def prepare(name: str, path: Path, n_jobs: int) -> tuple[Artifact, Pool]:
     return Artifact.open(path), pool
 
 
-def votes_without(
+def votes_again(
     artifact: Artifact, pool: Pool, subject: Subject, records: IntArray, path: Path, n_jobs: int
 ) -> Votes:
     """Train all models again without some records, or read how they voted on these."""
     if not path.exists():
         with progress_bar("models without these records") as progress:
-            votes = retrain_without(
-                artifact.trainer(),
-                pool,
-                artifact.space.subsets,
-                artifact.recipe.seed,
-                np.unique(subject.units[records]),
-                n_jobs=n_jobs,
-                progress=progress,
-            )
-        write_whole(path, to_bytes({"votes": votes(records)}))
+            votes = votes_without(artifact, pool, subject, records, n_jobs=n_jobs, progress=progress)
+        write_whole(path, to_bytes({"votes": votes}))
     return from_bytes(path.read_bytes())["votes"]
 
 
@@ -90,30 +84,40 @@ def run(
     name: str, artifact: Artifact, pool: Pool, cache: Path, n_jobs: int, *, retrain: bool
 ) -> list[dict[str, Any]]:
     subject = subject_of(name, artifact, cache) if name != "digits" else Subject.of(artifact, pool)
-    order = np.argsort(-memorised(subject), kind="stable")
-    others = np.random.default_rng(SEED).permutation(order[N_REMEMBERED:])[:N_OTHERS]
     rows = []
-    for which, records in (("remembered", order[:N_REMEMBERED]), ("others", others)):
-        on_hand = worlds_on_hand(subject, records)
-        rows += [{"which": which, "without": "lacking it", **one._asdict()} for one in _measure(on_hand)]
+    for which, records in zip(("remembered", "others"), choose_records(subject, N_OTHERS, SEED), strict=True):
+        on_hand = measure_all(worlds_on_hand(subject, records), STEPS)
+        rows += [{"which": which, "without": LACKING, **one._asdict()} for one in on_hand]
         if retrain:
-            # Without many records a pool would be another pool: so many are left out at most.
             few = records[: min(N_REMEMBERED, len(subject.votes) // LEFT_OUT)]
             path = cache / f"{name}-{artifact.identity[:12]}-without-{which}.npz"
-            votes = votes_without(artifact, pool, subject, few, path, n_jobs)
-            again = worlds_on_hand(subject, few)._replace(outside=votes)
-            rows += [{"which": which, "without": "retrained", **one._asdict()} for one in _measure(again)]
+            votes = votes_again(artifact, pool, subject, few, path, n_jobs)
+            again = measure_all(worlds_on_hand(subject, few)._replace(outside=votes), STEPS)
+            rows += [{"which": which, "without": RETRAINED, **one._asdict()} for one in again]
     return rows
 
 
-def _measure(worlds: Worlds) -> list[Presence]:
-    one_model = [measure(worlds, "one model", STEPS[0])]
-    return one_model + [
-        measure(worlds, answerer, step, n_questions)
-        for step in STEPS
-        for n_questions in (1, N_VARIANTS)
-        for answerer in ANSWERERS[1:]
+def draw(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Return a picture of what the best test finds of those who are remembered, at the smallest step."""
+    without = rows[-1]["without"]  # by training again, if that was done
+    chosen = [
+        row
+        for row in rows
+        if (row["which"], row["without"], row["step_budget"]) == ("remembered", without, STEPS[0])
     ]
+    title = f"{name}: records in the pool that the best test finds, by false alarms"
+    panels = [
+        (words, presence_curves([row for row in chosen if row["questions"] == n], title))
+        for n, words in (
+            (1, "one question about each record"),
+            (N_VARIANTS, f"{N_VARIANTS:,} variants of it"),
+        )
+    ]
+    says = (
+        "Of the records that models remember best, how many are found to be in the pool, against false alarms, both "
+        "logarithmic: by the answers of one unprotected model and of each decoder, by one question and by many."
+    )
+    return stand_alone(panels, [*CURVES.values(), ("limit", "by chance")], title, says)
 
 
 def main() -> None:
@@ -129,11 +133,14 @@ def main() -> None:
     parser.add_argument(
         "--jobs", type=int, default=-1, help="models trained at a time (default: one per core)"
     )
+    parser.add_argument("--plot", type=Path, help="a picture to write, such as presence.svg")
     parser.add_argument("--json", action="store_true", help="print an object for machines")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
     artifact, pool = prepare(options.dataset, options.artifact, options.jobs)
     rows = run(options.dataset, artifact, pool, options.cache, options.jobs, retrain=not options.on_hand)
+    if options.plot is not None:
+        save(options.plot, draw(options.dataset, rows))
     if options.json:
         print(json.dumps({"dataset": options.dataset, "false_positive_rates": RATES, "rows": rows}, indent=2))
         return

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from pacpredict.ledger.postgres import PostgresLedger
 
 
+# Records that were never checked, and are when a ledger is opened: as many as take a second or two. If there are more,
+# a server checks them while it runs, and so does the next opening.
+_CHECKED_AT_ONCE = 100_000
+
 _UNREADABLE = "a file that cannot be read, and may be anything"
 
 
@@ -84,8 +88,8 @@ class Home:
                 may_fail_over = far is not None and ledger.kind == "postgresql"
                 check_sighting(ledger, seen, may_be_elsewhere=may_fail_over)
                 ledger.may_fail_over = may_fail_over
-            ledger.check_links(known.verified)
-            witnessed = self._begin(ledger, near, far, seen)
+            verified = ledger.check_links(known.verified, _CHECKED_AT_ONCE)
+            witnessed = self._begin(ledger, near, far, seen, verified)
             opened.pop_all()
             return witnessed
 
@@ -188,12 +192,12 @@ class Home:
         _check_left(seen, self.ledger)
 
     def _begin(
-        self, ledger: SqlLedger, near: FileWitness, far: Witness | None, seen: Sighting | None
+        self, ledger: SqlLedger, near: FileWitness, far: Witness | None, seen: Sighting | None, verified: int
     ) -> WitnessedLedger:
         """Note where the ledger was found, and let it be used."""
         remove_drafts(self.witness)
         sighting = _sighting(ledger, seen)
-        sighting = sighting._replace(anchor=None if far is None else far.location, verified=sighting.sequence)
+        sighting = sighting._replace(anchor=None if far is None else far.location, verified=verified)
         if seen is None:
             near.replace(sighting)
             self.old_witness.unlink(missing_ok=True)

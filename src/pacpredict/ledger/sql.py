@@ -17,6 +17,7 @@ from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, 
 from pacpredict.ledger import head as heads
 from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.connections import Connection, Connections
+from pacpredict.ledger.ending import check_end, damaged
 from pacpredict.ledger.head import Head
 from pacpredict.ledger.keys import ANY, count_use, find_by
 from pacpredict.ledger.records import (
@@ -57,13 +58,6 @@ _REQUEST = _LINKED + "WHERE records.request = ? ORDER BY records.sequence LIMIT 
 _CHAIN_AT = "SELECT chain FROM records WHERE sequence = ?"
 _OLD_CHAIN_AT = "SELECT chain FROM old_chains WHERE sequence = ?"
 _FIRST = "SELECT min(sequence) FROM records"
-_FIRST_RECORD = f"SELECT {_NAMES} FROM records ORDER BY sequence LIMIT 1"  # noqa: S608
-# In one statement, so that no commit comes between.
-_WHOLE = (
-    f"SELECT {', '.join(heads.COLUMNS)}, (SELECT count(*) FROM records), ({_FIRST}), "  # noqa: S608
-    "(SELECT max(sequence) FROM records), "
-    "(SELECT records.chain FROM records ORDER BY records.sequence DESC LIMIT 1) FROM state"
-)
 
 
 # What a turn has written: the chain of the state, that of a record, and how many records come after another.
@@ -104,6 +98,7 @@ class SqlLedger(Closing):
         self.key = key
         self._at = at
         self._kept: tuple[bytes, State] | None = None  # the last state that was seen, and its chain value
+        self._genuine: tuple[Row, Head] | None = None  # the last row of the state whose MAC was right
         self._connections = Connections(self.connect)
         self._seen: Link | None = None
         self._seen_lock = threading.Lock()
@@ -220,11 +215,13 @@ class SqlLedger(Closing):
         writer.settle()
         ((state, chain, n),) = writer.run(_WRITTEN, (head.sequence, head.sequence - n_rows))
         if bytes(state) != head.chain or n != n_rows or (n_rows and bytes(chain or b"") != head.chain):
-            raise self._damaged("it does not keep what is written to it. Nothing was released")
+            raise damaged(self.location, "it does not keep what is written to it. Nothing was released")
 
     def write_head(self, writer: Connection, head: Head) -> None:
         """Replace the state, under its MAC, in a turn."""
-        writer.run(_UPDATE, heads.to_row(self.key, head))
+        row = heads.to_row(self.key, head)
+        writer.run(_UPDATE, row)
+        self._genuine = row, head
 
     def _is_on_record(self, sequence: int, chain: bytes) -> bool:
         """Find out, over a new connection, whether a commit went through: its chain value is there or not."""
@@ -331,18 +328,24 @@ class SqlLedger(Closing):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
 
-    def links(self, head: Head, after: int = 0) -> Iterator[tuple[Record, bytes]]:
-        """Yield the records between a number and a head, each with the chain value that it should have."""
+    def links(self, head: Head, after: int = 0, until: int | None = None) -> Iterator[tuple[Record, bytes]]:
+        """Yield the records between two numbers, up to a head, each with the chain value that it should have."""
         link = self.chain_at(after) or first_link(self.key, head.ledger, head.deployment)
-        for record in self.records(after, head.sequence):
+        for record in self.records(after, head.sequence if until is None else until):
             link = next_link(self.key, link, record)
             yield record, link
 
-    def check_links(self, after: int) -> None:
-        """Check every record since one that was checked before, without replaying what it says."""
-        for record, link in self.links(self.head(), after):
+    def check_links(self, after: int, most: int | None = None) -> int:
+        """Check records since one that was checked before, without replaying what they say; all, or so many at most.
+
+        Returns up to which one every record is checked then.
+        """
+        head = self.head()
+        until = head.sequence if most is None else min(head.sequence, after + most)
+        for record, link in self.links(head, after, until):
             if record.chain != link:
-                raise self._damaged(f"record {record.entry.sequence} or one before it was changed")
+                raise damaged(self.location, f"record {record.entry.sequence} or one before it was changed")
+        return until
 
     def _read(self, statement: str, values: Sequence[object]) -> list[Record]:
         """Read single records, each checked against the link before it."""
@@ -354,7 +357,7 @@ class SqlLedger(Closing):
         if before is None:  # the first, or one whose predecessor was taken away
             before = first_link(self.key, self.id, self.deployment)
         if link_of_row(self.key, before, tuple(stored)) != record.chain:
-            raise self._damaged(f"record {record.entry.sequence} or the one before it was changed")
+            raise damaged(self.location, f"record {record.entry.sequence} or the one before it was changed")
         return record
 
     def _remember(self, link: Link) -> None:
@@ -365,7 +368,10 @@ class SqlLedger(Closing):
     def _head_of(self, rows: Sequence[Row]) -> Head:
         if len(rows) != 1:
             raise LedgerDamaged("the ledger has lost its state; restore the latest backup")
-        return heads.from_row(self.key, rows[0], self.location)
+        genuine = self._genuine
+        if genuine is None or genuine[0] != rows[0]:  # the very bytes of one that was genuine are so again
+            genuine = self._genuine = rows[0], heads.from_row(self.key, rows[0], self.location)
+        return genuine[1]
 
     def connect(self) -> Connection:
         """Connect, and refuse what is not the ledger that it should be."""
@@ -374,7 +380,7 @@ class SqlLedger(Closing):
             head = self._head_of(connection.run(_HEAD))
             self._check_deployment(head.deployment)
             self._check_id(head.ledger)
-            self._check_end(connection)
+            check_end(connection, self.key, self.location)
             self._check_place(connection.place())
         except BaseException:
             connection.close()
@@ -404,28 +410,6 @@ class SqlLedger(Closing):
                 "the one back that was used, or stop and say `pacpredict ledger moved`"
             )
         self.place = place
-
-    def _check_end(self, connection: Connection) -> None:
-        """Refuse a ledger whose records are not as many as its state says, or do not end there."""
-        ((*row, n, first, last, chain),) = connection.run(_WHOLE)
-        head = self._head_of([tuple(row)])
-        start = first_link(self.key, head.ledger, head.deployment)
-        if not n:
-            is_whole = head.chain == start
-        else:
-            (record,) = connection.run(_FIRST_RECORD)
-            begins = link_of_row(self.key, start, record) == record[COLUMNS.index("chain")]
-            is_whole = begins and (last, n, chain) == (head.sequence, last - first + 1, head.chain)
-        if not is_whole:
-            raise self._damaged(
-                f"it has {n} records, the last of them number {last or 0}, and its state is at {head.sequence}"
-            )
-
-    def _damaged(self, what: str) -> LedgerDamaged:
-        return LedgerDamaged(
-            f"the ledger at {self.location} is damaged: {what}. Restore the latest backup; an older one would "
-            "forget what was released since"
-        )
 
 
 def _now() -> str:

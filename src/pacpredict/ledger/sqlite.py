@@ -5,6 +5,8 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -19,6 +21,9 @@ from pacpredict.mechanism.ledger import Failpoints, nowhere, reuse_conflict
 
 # How long a turn waits for that of another process. A commit takes milliseconds; a backup may take seconds.
 _PATIENCE_S = 30.0
+
+# Rows that one statement inserts: other threads go on in between, which takes longer than to insert a row.
+_ROWS_AT_ONCE = 16
 
 T = TypeVar("T")
 
@@ -68,7 +73,8 @@ class SqliteLedger(SqlLedger):
 class SqliteConnection:
     def __init__(self, path: Path, patience_s: float) -> None:
         self._path = path
-        self._log_path = f"{path}-wal"  # a text, as is cheapest: it is looked at before every statement
+        # Texts, as is cheapest: they are looked at before every statement.
+        self._name, self._log_name = str(path), f"{path}-wal"
         self._patience_s = patience_s
         self._file = self._identify()
         self._place = self._identify_place()
@@ -123,8 +129,12 @@ class SqliteConnection:
             raise self._explain(problem) from problem
 
     def run_many(self, statement: str, rows: Sequence[Row]) -> None:
+        end = len(rows) - len(rows) % _ROWS_AT_ONCE
         try:
-            self._sqlite.executemany(statement, rows)
+            for start in range(0, end, _ROWS_AT_ONCE):
+                values = list(chain.from_iterable(rows[start : start + _ROWS_AT_ONCE]))
+                self._sqlite.execute(_widen(statement), values)
+            self._sqlite.executemany(statement, rows[end:])
         except sqlite3.Error as problem:
             raise self._explain(problem) from problem
 
@@ -140,21 +150,21 @@ class SqliteConnection:
     def _identify_log(self) -> int | None:
         """Name the write-ahead log, which is there as long as somebody has the database open."""
         try:
-            return os.stat(self._log_path).st_ino  # noqa: PTH116
+            return os.stat(self._log_name).st_ino  # noqa: PTH116
         except OSError:
             return None
 
     def _identify(self) -> tuple[int, int]:
-        found = self._look(Path.stat)
+        found = self._look(os.stat)
         return found.st_dev, found.st_ino
 
     def _identify_place(self) -> str:
-        directory, file_system = self._look(lambda path: path.parent.stat()), self._look(os.statvfs)
+        directory, file_system = self._look(lambda _: self._path.parent.stat()), self._look(os.statvfs)
         return f"file {self._file[1]} in directory {directory.st_ino} on {file_system.f_fsid:x}"
 
-    def _look(self, look: Callable[[Path], T]) -> T:
+    def _look(self, look: Callable[[str], T]) -> T:
         try:
-            return look(self._path)
+            return look(self._name)
         except FileNotFoundError as problem:
             raise LedgerUnavailable(
                 f"there is no ledger at {self._path}. If it was moved or its disk is not mounted, bring it back; "
@@ -197,6 +207,16 @@ class SqliteConnection:
         return LedgerUnavailable(
             f"{what} could not be read or written ({problem}); check the disk and try again"
         )
+
+
+@cache
+def _widen(statement: str) -> str:
+    """Let the insertion of a row be one of several.
+
+    What fails is discarded with its transaction, so SQLite need not be able to take one statement back.
+    """
+    insertion, values, row = statement.rpartition(" VALUES ")
+    return f"{insertion.replace('INSERT', 'INSERT OR FAIL', 1)}{values}{', '.join([row] * _ROWS_AT_ONCE)}"
 
 
 def make_file(path: Path, key: bytes, fill: Callable[[Connection], None]) -> None:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pacpredict.exceptions import LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.files import PRIVATE, remove_drafts, write_whole
@@ -24,6 +24,8 @@ from pacpredict.ledger.sql import Link
 # damages the new one only.
 _SLOT = 4096
 _N_SLOTS = 2
+
+_write_json = json.JSONEncoder(sort_keys=True).encode
 
 
 class Sighting(NamedTuple):
@@ -68,10 +70,11 @@ class FileWitness:
 
     def __init__(self, path: Path, key: bytes) -> None:
         self._path = path
+        self._name = str(path)  # a text, as is cheapest: it is looked at before and after every release
         self._key = key
         self._lock = threading.Lock()
         self._handle: int | None = None
-        self._parsed: tuple[bytes | None, list[Sighting | None]] = None, []
+        self._parsed: tuple[bytes, list[Sighting | None]] = b"", [None] * _N_SLOTS
 
     @property
     def location(self) -> str:
@@ -104,8 +107,7 @@ class FileWitness:
                 ):  # keys are remembered also by whoever has not come as far
                     noted = noted._replace(keyed=sighting.keyed)
                 if noted != newest:
-                    older = min(range(_N_SLOTS), key=lambda i: _rank(slots[i]))
-                    os.pwrite(handle, self._line(noted), older * _SLOT)
+                    self._put(handle, noted, min(range(_N_SLOTS), key=lambda i: _rank(slots[i])))
                     newest = noted
                 os.fdatasync(handle)  # also what another process has just written
                 self._check_in_place(handle)  # or nobody will read it
@@ -150,7 +152,7 @@ class FileWitness:
     def _check_in_place(self, handle: int) -> None:
         mine = os.fstat(handle)
         try:
-            there = self._path.stat()
+            there = os.stat(self._name)  # noqa: PTH116
         except FileNotFoundError:
             there = None
         if there is None or (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
@@ -190,6 +192,13 @@ class FileWitness:
             self._parsed = data, [self._parse(data[i * _SLOT : (i + 1) * _SLOT]) for i in range(_N_SLOTS)]
         return self._parsed[1]
 
+    def _put(self, handle: int, sighting: Sighting, place: int) -> None:
+        """Write a slot, and remember what it says: whoever reads the same bytes again need not check their MAC."""
+        data, slots = self._parsed
+        line, start, end = self._line(sighting), place * _SLOT, (place + 1) * _SLOT
+        os.pwrite(handle, line, start)
+        self._parsed = data[:start] + line + data[end:], [*slots[:place], sighting, *slots[place + 1 :]]
+
     def _newest(self, slots: list[Sighting | None]) -> Sighting:
         newest = max(slots, key=_rank)
         if newest is None:
@@ -200,8 +209,8 @@ class FileWitness:
         return newest
 
     def _line(self, sighting: Sighting) -> bytes:
-        values = sighting._asdict()
-        line = json.dumps({**values, "mac": self._mac(values)}, sort_keys=True).encode()
+        text = _write_json(sighting._asdict())
+        line = f'{text[:-1]}, "mac": "{self._mac(text)}"}}'.encode()
         if len(line) >= _SLOT:
             raise LedgerUnavailable(
                 f"{self._path} cannot hold the name of a place that long; choose a shorter one"
@@ -213,13 +222,13 @@ class FileWitness:
         try:
             values = json.loads(line)
             mac = values.pop("mac")
-            is_right = hmac.compare_digest(self._mac(values), mac)
+            is_right = hmac.compare_digest(self._mac(_write_json(values)), mac)
             return Sighting(**values) if is_right else None
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def _mac(self, values: dict[str, Any]) -> str:
-        return hmac.new(self._key, json.dumps(values, sort_keys=True).encode(), "sha256").hexdigest()
+    def _mac(self, text: str) -> str:
+        return hmac.digest(self._key, text.encode(), "sha256").hex()
 
 
 def _is_farther(sighting: Sighting, newest: Sighting) -> bool:

@@ -3,12 +3,16 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from pacpredict.exceptions import ForeignLedger, LedgerConflict
+from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged
 from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.sql import Link, SqlLedger
 from pacpredict.ledger.witness import Sighting, Witness
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.mechanism.ledger import Answer, Entry, State
+
+# Records that are checked each time that a server looks, beside those that came since: one page, a few milliseconds of
+# every second.
+_PATROLLED = 500
 
 
 class WitnessedLedger(Closing):
@@ -23,9 +27,13 @@ class WitnessedLedger(Closing):
         self._sighting = sighting
         self._confirmed = sighting.sequence
         self._looked_at = -1
+        self._patrolled = sighting.verified
+        self._come_to = sighting.sequence  # when the last patrol was
+        self._damage: str | None = None  # what the patrol has found
 
     @contextmanager
     def turn(self) -> Iterator[None]:
+        self._check_undamaged()
         with self.ledger.turn():
             self._look()
             yield
@@ -53,11 +61,17 @@ class WitnessedLedger(Closing):
         self._note(self.ledger.seen)
 
     def keep_up(self) -> None:
-        """See, and note, how far others have come: whoever does so now and then notices a ledger that goes back."""
+        """See, and note, how far others have come: whoever does so now and then notices a ledger that goes back.
+
+        On the way some older records are checked.
+        """
         self.ledger.head()
+        self._check_undamaged()
+        self._patrol()
         self._note(self.ledger.seen)
 
     def check(self) -> None:
+        self._check_undamaged()
         self.ledger.check()
         self._note(self.ledger.seen)
 
@@ -82,6 +96,24 @@ class WitnessedLedger(Closing):
 
     def __repr__(self) -> str:
         return f"WitnessedLedger({self.ledger!r})"
+
+    def _patrol(self) -> None:
+        """Check some more records: those first that nobody has checked yet, and at the end from the first one again."""
+        come_to = self.ledger.seen.sequence
+        start = self._patrolled if self._patrolled < come_to else 0
+        n_checked = _PATROLLED + come_to - self._come_to  # so that it keeps up with what is answered
+        try:
+            self._patrolled, self._come_to = self.ledger.check_links(start, n_checked), come_to
+        except LedgerDamaged as problem:
+            self._damage = str(problem)
+            raise
+        verified = max(self._sighting.verified, self._patrolled)
+        self._sighting = self._sighting._replace(verified=verified)
+
+    def _check_undamaged(self) -> None:
+        """Go on refusing: what was found once is not looked at in every turn."""
+        if self._damage is not None:
+            raise LedgerDamaged(self._damage)
 
     def _look(self) -> None:
         """Compare with what was seen: near by in every turn, elsewhere when the connection is new."""

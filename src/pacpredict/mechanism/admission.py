@@ -8,7 +8,7 @@ import numpy as np
 from pacpredict.exceptions import IdConflict, InvalidVotes
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.mechanism.budget import Budget
-from pacpredict.mechanism.ledger import Answer, Entry
+from pacpredict.mechanism.ledger import Answer
 from pacpredict.mechanism.question import UNVOTED, Ballots, Request
 from pacpredict.types import Votes
 
@@ -18,6 +18,15 @@ class Place(NamedTuple):
 
     row: int
     is_first: bool
+
+
+class Draft(NamedTuple):
+    """What is known of an entry before it is answered."""
+
+    digest: bytes | None = None
+    client: str | None = None
+    request: bytes | None = None
+    asked: bytes | None = None
 
 
 class Batch:
@@ -36,7 +45,7 @@ class Batch:
         allowances: Mapping[str, Allowance],
     ) -> None:
         self.n_voted: list[int] = []
-        self.drafts: list[Entry] = []  # without number, label and release
+        self.drafts: list[Draft] = []
         self._rows: list[tuple[Ballots, int]] = []
         self._budget = budget
         self._spent = spent
@@ -59,8 +68,10 @@ class Batch:
         fresh = self._find_fresh(request)
         allowed = fresh[: self._allow(request, len(fresh))]
         contested = [request.ballots.n_voted[request.rows[i]] > 1 for i in allowed]
-        charged = self._budget.charge_first(contested, self._spent)
-        end = len(request.rows) if len(charged) == len(fresh) else fresh[len(charged)]
+        end = len(request.rows)
+        if request.partial:
+            charged = self._budget.charge_first(contested, self._spent)
+            end = end if len(charged) == len(fresh) else fresh[len(charged)]
         if end == 0 or not request.partial:  # refuses, if it does not fit; also a part that is nothing
             charged = self._budget.charge(contested, self._spent, allowed, len(request.rows))
         return self._take(request, dict(zip(fresh, charged, strict=False)), end)
@@ -93,7 +104,7 @@ class Batch:
                 places.append(Place(len(self._rows), is_first=True))
                 if digest is not None:
                     self._place_of[digest] = len(self._rows)
-                self._add(request, i, charged[i])
+                self._add(request, i)
             elif digest is not None:
                 places.append(self._known.get(digest) or Place(self._place_of[digest], is_first=False))
         if request.key is not None and charged:  # it is noted with what is new; a repetition is safe without
@@ -103,21 +114,12 @@ class Batch:
             self._allowances[request.client] = self._allowances[request.client].less(len(charged))
         return places
 
-    def _add(self, request: Request, i: int, charged: int) -> None:
+    def _add(self, request: Request, i: int) -> None:
+        row = request.rows[i]
+        self._rows.append((request.ballots, row))
+        self.n_voted.append(request.ballots.n_voted[row])
         asked = None if request.key is None else request.asked
-        self._rows.append((request.ballots, request.rows[i]))
-        self.n_voted.append(request.ballots.n_voted[request.rows[i]])
-        self.drafts.append(
-            Entry(
-                0,
-                charged,
-                None,
-                digest=request.digests[i],
-                client=request.client,
-                request=request.key,
-                asked=asked,
-            )
-        )
+        self.drafts.append(Draft(request.digests[i], request.client, request.key, asked))
 
     def _by_ballots(self) -> Iterator[tuple[Ballots, list[int]]]:
         start = 0

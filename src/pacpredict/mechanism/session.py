@@ -15,7 +15,7 @@ from pacpredict.core.exposure import Membership
 from pacpredict.core.scalars import check_model_count
 from pacpredict.core.validate import MOST_CLASSES, check_outputs
 from pacpredict.exceptions import InvalidInput, InvalidVotes, PacPredictError
-from pacpredict.mechanism.admission import Batch, Place, check_request_id, repeated
+from pacpredict.mechanism.admission import Batch, Draft, Place, check_request_id, repeated
 from pacpredict.mechanism.answering import Answered, Answering
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.entropy import Entropy, SeededEntropy, SystemEntropy
@@ -23,6 +23,7 @@ from pacpredict.mechanism.guarantee import Guarantee
 from pacpredict.mechanism.ledger import Answer, Entry, Failpoints, Ledger, MemoryLedger, State, nowhere
 from pacpredict.mechanism.limit import Limit
 from pacpredict.mechanism.question import Ballots, Known, Release, Request
+from pacpredict.mechanism.recent import Recent
 from pacpredict.mechanism.resume import (
     check_moved_on,
     check_state,
@@ -109,6 +110,7 @@ class Session:
             self._secret = settle_secret(secret, is_new, self.prior, generator)
             self._fresh = replace(fresh, secret=self._secret.commitment(), room=room, moved=moved)
             self._state = first_state(recorded, snapshot, self._fresh)
+            self._recent = Recent(self._state.sequence)
             check_within(self._state, budget)
             if recorded is None:
                 self._ledger.commit([], self._state)
@@ -213,8 +215,8 @@ class Session:
     def _answer(self, ballots: Ballots) -> list[Release]:
         with self._ledger.turn():
             before = self._resume()
-            reserved = self.budget.charge([k > 1 for k in ballots.n_voted], before.spent_steps)
-            drafts = [Entry(0, steps, None) for steps in reserved]
+            self.budget.charge([k > 1 for k in ballots.n_voted], before.spent_steps)  # or refuse
+            drafts = [Draft()] * len(ballots)
             answered = self._release(before, ballots.votes, ballots.n_voted, drafts)
         self._ledger.confirm(before.sequence + len(drafts))
         places = [Place(row, is_first=True) for row in range(len(drafts))]
@@ -225,6 +227,7 @@ class Session:
         recorded = self._ledger.load()
         if recorded is not self._state:
             self._state = self._checked(recorded, self._state)
+            self._recent.begin(self._state.sequence)
         return self._state
 
     def _checked(self, recorded: State | None, last: State) -> State:
@@ -263,16 +266,7 @@ class Session:
         self, requests: Sequence[Request], sequence: int
     ) -> tuple[dict[bytes, Answer], dict[bytes, bytes]]:
         """Find out, in the turn, what these requests repeat, and what was asked with their ids."""
-        known = {digest: answer for request in requests for digest, answer in request.known.answers.items()}
-        unsure = {
-            digest
-            for request in requests
-            if request.known.as_of != sequence  # something was released since it was looked up
-            for digest in request.digests
-            if digest is not None and digest not in known
-        }
-        if unsure:
-            known |= self._ledger.recall(unsure)
+        known = self._recent.look_up(requests, sequence, self._ledger.recall)
         keys = {request.key for request in requests if request.key is not None}
         asked = {key: found for key in keys if (found := self._ledger.request(key)) is not None}
         return known, asked
@@ -299,7 +293,7 @@ class Session:
             self._ledger.confirm(last)
 
     def _release(
-        self, before: State, votes: Votes, n_voted: Sequence[int], drafts: Sequence[Entry]
+        self, before: State, votes: Votes, n_voted: Sequence[int], drafts: Sequence[Draft]
     ) -> Answered:
         """Draw, decode, update and commit, in a turn and after the charge was found to fit."""
         self._at("before-draw")
@@ -327,19 +321,20 @@ class Session:
             *self._limit.kept(track),
         )
         self._ledger.commit(entries, after)
+        self._recent.add(entries)
         self._state = after
 
 
-def _entries(sequence: int, votes: Votes, answered: Answered, drafts: Sequence[Entry]) -> list[Entry]:
+def _entries(sequence: int, votes: Votes, answered: Answered, drafts: Sequence[Draft]) -> list[Entry]:
     """Complete the drafts: with numbers, labels, charges and, where models differ, what was asked and released."""
     votes.setflags(write=False)
     labels, charged, kinds, noisy, *_ = answered
     return [
         Entry(
             *(sequence + 1 + q, charged[q], labels[q], None if kinds[q] == "agreed" else votes[q], noisy[q]),
-            *(draft.digest, kinds[q], draft.client, draft.request, draft.asked),
+            *(digest, kinds[q], client, request, asked),
         )
-        for q, draft in enumerate(drafts)
+        for q, (digest, client, request, asked) in enumerate(drafts)
     ]
 
 

@@ -9,10 +9,21 @@ from pacpredict.pages.markup import Child, Markup, tag
 
 _WIDTH, _HEIGHT = 640.0, 170.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 12.0, 12.0, 24.0
+_NAME = 25.0  # how high the name of an axis is, in the large letters of a narrow screen
+_LINE = 13.0  # of words
 
 
 # How moments are written, by the seconds that a picture spans; longer ones have days only.
 _FORMS = ((600, "%H:%M:%S"), (43_200, "%H:%M"), (172_800, "%d %b, %H:%M"))
+
+# The colours of a picture that is a file of its own: grey words are readable on light and on dark.
+_STYLE = (
+    "text{font:11px sans-serif;fill:#6b757f}.axis{stroke:#9aa4ae;stroke-opacity:.4}.curve{fill:none;stroke:#c8692f;"
+    "stroke-width:2}.curve.second{stroke:#2f8f6b}.curve.third{stroke:#b55;stroke-dasharray:2 3}.curve.plain{stroke:"
+    "#8a949e}.band{fill:#c8692f;fill-opacity:.2}.band.second{fill:#2f8f6b}.dot{fill:#c8692f}.dot.second{fill:#2f8f6b}"
+    ".curve.limit,.limit{stroke:#8a949e;stroke-dasharray:4 4}"
+    "@media (prefers-color-scheme:dark){text{fill:#aab4be}.axis{stroke:#5b656f}}"
+)
 
 
 class Point(NamedTuple):
@@ -26,6 +37,11 @@ def picture(width: float, height: float, says: str, *children: Child) -> Markup:
     return tag(
         "svg", tag("title", says), *children, viewBox=box, role="img", xmlns="http://www.w3.org/2000/svg"
     )
+
+
+def file_of(drawn: Markup, describes: str) -> str:
+    """Return a picture as a file that needs no page around it, with a sentence for those who do not see it."""
+    return drawn.replace("</title>", f"</title>{tag('desc', describes)}<style>{_STYLE}</style>", 1)
 
 
 def reach(prior: float, success: float) -> Markup:
@@ -128,6 +144,7 @@ class Series(NamedTuple):
     name: str  # a class of the style sheet: curve, second, third, limit
     points: Sequence[Point]
     band: Sequence[tuple[float, float]] = ()  # low and high, at each point
+    says: str = ""  # written behind its end, where the axes must leave room for it
 
 
 class Scale(NamedTuple):
@@ -137,15 +154,18 @@ class Scale(NamedTuple):
     high: float
     marks: Sequence[tuple[float, str]]
     log: bool = False
+    name: str = ""  # what is measured, and in which unit
 
     def place(self, value: float) -> float:
         inside = min(max(value, self.low), self.high)
         return math.log10(inside) if self.log else inside
 
 
-def plot(series: Sequence[Series], x: Scale, y: Scale, says: str) -> Markup:
+def plot(series: Sequence[Series], x: Scale, y: Scale, says: str, *, height: float = _HEIGHT) -> Markup:
     """Draw curves over one another; what is outside of the axes is drawn at their edge."""
-    axes = _Axes(x.place(x.low), x.place(x.high), y.place(y.low), y.place(y.high))
+    top, bottom = _TOP + _NAME * bool(y.name), _BOTTOM + _NAME * bool(x.name)
+    whole = height + top - _TOP + bottom - _BOTTOM
+    axes = _Axes(x.place(x.low), x.place(x.high), y.place(y.low), y.place(y.high), whole, top, bottom)
 
     def at(point: Point) -> str:
         return f"{axes.x(x.place(point.x)):.2f} {axes.y(y.place(point.y)):.2f}"
@@ -158,22 +178,49 @@ def plot(series: Sequence[Series], x: Scale, y: Scale, says: str) -> Markup:
             outline = "L".join(at(point) for point in [*upper, *reversed(lower)])
             drawn.append(tag("path", d=f"M{outline}Z", class_=f"band {one.name}"))
         drawn.append(tag("path", d="M" + "L".join(map(at, one.points)), class_=f"curve {one.name}"))
+    ends = [(one.says, one.points[-1]) for one in series if one.says]
+    drawn += _words([(says, axes.x(x.place(end.x)), axes.y(y.place(end.y))) for says, end in ends])
     marks = ([(scale.place(value), text) for value, text in scale.marks] for scale in (x, y))
-    return picture(_WIDTH, _HEIGHT, says, axes.draw(*marks), drawn)
+    names = [
+        tag("text", y.name, x=0, y=14) if y.name else None,
+        tag("text", x.name, x=_WIDTH - _RIGHT, y=whole - 6, text_anchor="end") if x.name else None,
+    ]
+    return picture(_WIDTH, whole, says, axes.draw(*marks), names, drawn)
+
+
+def _words(ends: Sequence[tuple[str, float, float]]) -> list[Child]:
+    """Write words behind places, from top to bottom, and further down where they would cover others."""
+    written: list[Child] = []
+    free = 0.0
+    for says, x, y in sorted(ends, key=lambda end: end[2]):
+        line = max(y + 4, free)
+        written.append(tag("text", says, x=x + 6, y=line))
+        free = line + _LINE
+    return written
 
 
 class _Axes:
     """Where values are in a picture, and the lines and numbers beside them."""
 
-    def __init__(self, x_low: float, x_high: float, y_low: float, y_high: float) -> None:
+    def __init__(
+        self,
+        x_low: float,
+        x_high: float,
+        y_low: float,
+        y_high: float,
+        height: float = _HEIGHT,
+        top: float = _TOP,
+        bottom: float = _BOTTOM,
+    ) -> None:
         self.x_low, self.x_high, self.y_low, self.y_high = x_low, x_high, y_low, y_high
+        self.floor, self.depth = height - bottom, height - top - bottom
 
     def x(self, value: float) -> float:
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (value - self.x_low) / (self.x_high - self.x_low)
 
     def y(self, value: float) -> float:
         share = (value - self.y_low) / (self.y_high - self.y_low)
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * share
+        return self.floor - self.depth * share
 
     def draw(self, x_marks: Sequence[tuple[float, str]], y_marks: Sequence[tuple[float, str]]) -> list[Child]:
         lines: list[Child] = []
@@ -185,7 +232,14 @@ class _Axes:
             x, share = self.x(value), (value - self.x_low) / (self.x_high - self.x_low)
             anchor = "end" if share > 0.96 else "start" if share < 0.04 else "middle"
             lines.append(
-                tag("text", text, x=x, y=_HEIGHT - 6, text_anchor=anchor, class_="minor" if i % 2 else None)
+                tag(
+                    "text",
+                    text,
+                    x=x,
+                    y=self.floor + _BOTTOM - 6,
+                    text_anchor=anchor,
+                    class_="minor" if i % 2 else None,
+                )
             )
         return lines
 

@@ -12,13 +12,15 @@ Numbers, categories and missing values are all the same here. Few rows walk, in 
 stay in the nearest cache; many are swept through the trees, 64 at a time.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.compiled import compiled, compiled_into_callers
 from pacpredict.types import FloatArray, IntArray, Votes
 from pacpredict.votes.column_answers import Columns, answer_numbers, answer_sets
-from pacpredict.votes.tree_kernel import BoolArray, EncodedRows, UIntArray, Values, choose
+from pacpredict.votes.tree_kernel import BoolArray, EncodedRows, Models, UIntArray, Values, choose
 
 Words = npt.NDArray[np.uint32]
 Order = npt.NDArray[np.uint16]
@@ -36,6 +38,33 @@ _STEP_SHIFT, _COLUMN_MASK = np.uint32(STEP_SHIFT), np.uint32((1 << COLUMN_BITS) 
 # To turn eight bits into eight bytes of 0 or 1: each byte gets all bits and keeps its own, which becomes its first.
 _EACH, _OWN = np.uint64(0x0101010101010101), np.uint64(0x8040201008040201)
 _ALMOST, _SEVEN, _BYTE = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(7), np.uint64(0xFF)
+
+
+class Splits(NamedTuple):
+    """What is asked of a row; see SplitColumns."""
+
+    ranks: npt.NDArray[np.uint32]
+    rank_starts: IntArray
+    sets: UIntArray
+    set_starts: IntArray
+    set_columns: IntArray
+
+
+class Nodes(NamedTuple):
+    """The nodes of all trees; see SplitColumns."""
+
+    words: Words
+    order: Order
+    sizes: IntArray
+
+
+class Space(NamedTuple):
+    """Arrays for one block of rows after the other; `columns` and `rows_of` begin with zeros."""
+
+    columns: Columns  # bytes for blocks of 8, words for blocks of 64
+    rows_of: UIntArray  # by code of a category
+    leaves: UIntArray  # (8,) a byte for each row of a sweep
+    sums: Values  # (n_classes, n_rows)
 
 
 @compiled
@@ -68,80 +97,77 @@ def vote(
     sums: Values,
     votes: Votes,
 ) -> None:
-    """Fill (n_rows, n_models) votes; a row's votes never depend on the rows beside it."""
-    n_rows, n_models = votes.shape
-    first_leaf = set_columns[-1]
+    """Fill (n_rows, n_models) votes; a row's votes never depend on the rows beside it.
+
+    Tuples are made here: Numba takes microseconds to look at one that a caller gives, and no time to make one.
+    """
+    splits, nodes = Splits(ranks, rank_starts, sets, set_starts, set_columns), Nodes(words, order, sizes)
+    trees = values, roots, depths, value_starts, outputs
+    models = Models(*trees, tree_starts, class_starts, base, labels, divisors, softmax)
+    space = Space(columns, rows_of, leaves, sums)
     rows_at_once = 8 * columns.itemsize
-    for first_row in range(0, n_rows, rows_at_once):
-        size = min(rows_at_once, n_rows - first_row)
-        block = encoded[first_row : first_row + size]
-        columns[:first_leaf] = 0
-        answer_numbers(block, ranks, rank_starts, columns)
-        answer_sets(block, sets, set_starts, set_columns, rows_of, columns)
-        for m in range(n_models):
-            n_classes = class_starts[m + 1] - class_starts[m]
-            for c in range(n_classes):
-                for r in range(size):
-                    sums[c, r] = base[class_starts[m] + c]
-            first, end = tree_starts[m], tree_starts[m + 1]
-            if masks is None:  # known when this is compiled: one of the two is left out
-                _walk(
-                    columns,
-                    words,
-                    first_leaf,
-                    first,
-                    end,
-                    roots,
-                    depths,
-                    values,
-                    value_starts,
-                    outputs,
-                    widths,
-                    size,
-                    sums,
-                )
-            else:
-                _sweep(
-                    columns,
-                    words,
-                    order,
-                    first,
-                    end,
-                    roots,
-                    sizes,
-                    values,
-                    value_starts,
-                    outputs,
-                    widths,
-                    size,
-                    masks,
-                    leaves,
-                    sums,
-                )
-            for r in range(size):
-                chosen = choose(sums, r, n_classes, divisors[m], softmax[m])
-                votes[first_row + r, m] = labels[class_starts[m] + chosen]
+    for first_row in range(0, len(encoded), rows_at_once):
+        block = encoded[first_row : first_row + rows_at_once]
+        _answer(block, splits, space)
+        for m in range(votes.shape[1]):
+            _add_up(nodes, models, widths, m, len(block), set_columns[-1], space, masks)
+            _choose(models, m, sums, votes[first_row : first_row + len(block)])
+
+
+@compiled_into_callers
+def _answer(block: EncodedRows, splits: Splits, space: Space) -> None:
+    """Compute all columns of a block of rows."""
+    space.columns[: splits.set_columns[-1]] = 0
+    answer_numbers(block, splits.ranks, splits.rank_starts, space.columns)
+    answer_sets(block, splits.sets, splits.set_starts, splits.set_columns, space.rows_of, space.columns)
+
+
+@compiled_into_callers
+def _add_up(
+    nodes: Nodes,
+    models: Models,
+    widths: IntArray | None,
+    m: int,
+    size: int,
+    first_leaf: int,
+    space: Space,
+    masks: UIntArray | None,
+) -> None:
+    """Compute the scores that model m gives to each of a block of rows."""
+    start = models.class_starts[m]
+    for c in range(models.class_starts[m + 1] - start):
+        for r in range(size):
+            space.sums[c, r] = models.base[start + c]
+    if masks is None:  # known when this is compiled: one of the two is left out
+        _walk(nodes, models, widths, m, size, first_leaf, space)
+    else:
+        _sweep(nodes, models, widths, m, size, space, masks)
+
+
+@compiled_into_callers
+def _choose(models: Models, m: int, sums: Values, votes: Votes) -> None:
+    """Write the votes of model m, by its scores."""
+    start = models.class_starts[m]
+    n_classes = models.class_starts[m + 1] - start
+    for r in range(len(votes)):
+        votes[r, m] = models.labels[start + choose(sums, r, n_classes, models.divisors[m], models.softmax[m])]
 
 
 @compiled
 def _walk(
-    columns: Columns,
-    words: Words,
-    first_leaf: int,
-    first: int,
-    end: int,
-    roots: UIntArray,
-    depths: IntArray,
-    values: Values,
-    value_starts: IntArray,
-    outputs: IntArray,
+    nodes: Nodes,
+    models: Models,
     widths: IntArray | None,
+    m: int,
     size: int,
-    sums: Values,
+    first_leaf: int,
+    space: Space,
 ) -> None:
     """Bring row after row from root to leaf, in four trees at a time: while one waits for memory, others go on."""
-    last = np.uint64(end) - _ONE
-    for t1 in range(np.uint64(first), np.uint64(end), np.uint64(4)):
+    columns, words, roots, depths = space.columns, nodes.words, models.roots, models.depths
+    first, end = np.uint64(models.tree_starts[m]), np.uint64(models.tree_starts[m + 1])
+    last = end - _ONE
+    for t1 in range(first, end, np.uint64(4)):
         t2, t3, t4 = min(t1 + _ONE, last), min(t1 + np.uint64(2), last), min(t1 + np.uint64(3), last)
         depth = max(depths[t1], depths[t2], depths[t3], depths[t4])
         for r in range(np.uint64(size)):
@@ -151,13 +177,13 @@ def _walk(
                 at2 += _step(columns, words, at2, r)
                 at3 += _step(columns, words, at3, r)
                 at4 += _step(columns, words, at4, r)
-            _add(_leaf(words, at1, first_leaf), values, value_starts, outputs, widths, t1, r, sums)
+            _add(_leaf(words, at1, first_leaf), models, widths, t1, r, space.sums)
             if t2 > t1:
-                _add(_leaf(words, at2, first_leaf), values, value_starts, outputs, widths, t2, r, sums)
+                _add(_leaf(words, at2, first_leaf), models, widths, t2, r, space.sums)
             if t3 > t2:
-                _add(_leaf(words, at3, first_leaf), values, value_starts, outputs, widths, t3, r, sums)
+                _add(_leaf(words, at3, first_leaf), models, widths, t3, r, space.sums)
             if t4 > t3:
-                _add(_leaf(words, at4, first_leaf), values, value_starts, outputs, widths, t4, r, sums)
+                _add(_leaf(words, at4, first_leaf), models, widths, t4, r, space.sums)
 
 
 @compiled_into_callers
@@ -175,31 +201,24 @@ def _leaf(words: Words, at: np.uint64, first_leaf: int) -> np.uint64:
 
 @compiled
 def _sweep(
-    columns: Columns,
-    words: Words,
-    order: Order,
-    first: int,
-    end: int,
-    roots: UIntArray,
-    sizes: IntArray,
-    values: Values,
-    value_starts: IntArray,
-    outputs: IntArray,
+    nodes: Nodes,
+    models: Models,
     widths: IntArray | None,
+    m: int,
     size: int,
+    space: Space,
     masks: UIntArray,
-    leaves: UIntArray,
-    sums: Values,
 ) -> None:
     """Divide all rows at every node, parents before children, until each is at its leaf."""
+    order, roots, leaves = nodes.order, models.roots, space.leaves
     numbers = leaves.view(np.uint8)
-    for t in range(np.uint64(first), np.uint64(end)):
-        n_inner = np.uint64(sizes[t]) >> _ONE
+    for t in range(np.uint64(models.tree_starts[m]), np.uint64(models.tree_starts[m + 1])):
+        n_inner = np.uint64(nodes.sizes[t]) >> _ONE
         masks[_ZERO] = _ALL >> np.uint64(64 - size)
-        _divide(columns, words, order, roots[t], n_inner, masks)
+        _divide(space.columns, nodes.words, order, roots[t], n_inner, masks)
         _number(order, roots[t] + n_inner, n_inner + _ONE, masks, leaves)
         for r in range(np.uint64(size)):
-            _add(np.uint64(numbers[r]), values, value_starts, outputs, widths, t, r, sums)
+            _add(np.uint64(numbers[r]), models, widths, t, r, space.sums)
 
 
 @compiled_into_callers
@@ -235,20 +254,13 @@ def _number(order: Order, first: np.uint64, n_leaves: np.uint64, masks: UIntArra
 
 @compiled_into_callers
 def _add(
-    leaf: np.uint64,
-    values: Values,
-    value_starts: IntArray,
-    outputs: IntArray,
-    widths: IntArray | None,
-    t: int | np.uint64,
-    r: int,
-    sums: Values,
+    leaf: np.uint64, models: Models, widths: IntArray | None, t: int | np.uint64, r: int, sums: Values
 ) -> None:
     """Add what the leaf of tree t says to the sums of row r; the order of trees decides the last bit."""
-    start, output = np.uint64(value_starts[t]), np.uint64(outputs[t])
+    start, output = np.uint64(models.value_starts[t]), np.uint64(models.outputs[t])
     if widths is None:
-        sums[output, r] += values[start + leaf]
+        sums[output, r] += models.values[start + leaf]
     else:
         width = np.uint64(widths[t])
         for j in range(width):
-            sums[output + j, r] += values[start + leaf * width + j]
+            sums[output + j, r] += models.values[start + leaf * width + j]

@@ -35,6 +35,10 @@ _DTYPES: dict[str, tuple[npt.DTypeLike, ...]] = {
 }
 
 
+# Ways of a row through a tree that a thread has to do: half a millisecond. To begin in another thread takes a tenth.
+LEAST_WALKS = 100_000
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PackedTrees:
     """Arrays of numbers only: they can be saved with np.savez and loaded without pickles."""
@@ -90,7 +94,8 @@ class PackedTrees:
         rows
             (n_rows, n_features) or one row (n_features,); NaN is missing, a categorical column holds codes.
         n_threads
-            rows, or the models if there are few rows, are split among so many threads; the votes are the same.
+            rows, or the models if there are few rows, are split among at most so many threads, each with enough to do;
+            the votes are the same.
 
         Returns
         -------
@@ -102,6 +107,7 @@ class PackedTrees:
             if rows are not numbers or have the wrong number of features.
         """
         x = self._as_rows(rows)
+        n_threads = min(n_threads, len(x) * len(self.roots) // LEAST_WALKS)
         if n_threads <= 1:
             return self._votes(x, 0, self.n_models)
         if by_rows := len(x) >= 2 * kernel.ROWS_PER_BLOCK:
@@ -129,7 +135,7 @@ class PackedTrees:
         kernel.encode(x, bool(self.single), self.cuts, self.cut_starts, self.categorical, encoded)
         most_classes = int(np.diff(self.class_starts).max())
         sums = np.empty((most_classes, kernel.ROWS_PER_BLOCK), dtype=self.base.dtype)
-        models: kernel.Models = (
+        models = kernel.Models(
             self.values,
             self.roots,
             self.depths,

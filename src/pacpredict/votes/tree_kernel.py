@@ -13,7 +13,7 @@ A leaf compares as a threshold above every rank: whoever is there stays there, a
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,21 +25,23 @@ BoolArray = npt.NDArray[np.bool_]
 UIntArray = npt.NDArray[np.uint64]
 EncodedRows = npt.NDArray[np.uint32]
 Values = npt.NDArray[Any]  # float32 or float64: sums have the precision of the library
-# Of some models: values, roots, depths, value_starts, outputs, then tree_starts, class_starts, base, labels, divisors
-# and softmax.
-Models = tuple[
-    Values,
-    UIntArray,
-    IntArray,
-    IntArray,
-    IntArray,
-    IntArray,
-    IntArray,
-    Values,
-    Votes,
-    FloatArray,
-    BoolArray,
-]
+
+
+class Models(NamedTuple):
+    """What the models are that vote, tree after tree and class after class; see PackedTrees."""
+
+    values: Values
+    roots: UIntArray
+    depths: IntArray
+    value_starts: IntArray
+    outputs: IntArray
+    tree_starts: IntArray
+    class_starts: IntArray
+    base: Values
+    labels: Votes
+    divisors: FloatArray
+    softmax: BoolArray
+
 
 STEP_SHIFT, STEP_BITS = 41, 22
 COLUMN_SHIFT, COLUMN_BITS = 28, 13

@@ -1,0 +1,104 @@
+"""The part of an audit's page that is about being in the pool at all, which nobody promises anything of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pacpredict.audit.cells import said, together
+from pacpredict.audit.estimates import RATES
+from pacpredict.audit.presence import Answerer, Presence
+from pacpredict.audit.run import Audit
+from pacpredict.audit.words import pool_in_words, show
+from pacpredict.pages.document import figure, figures, legend, section
+from pacpredict.pages.markup import Child, Markup, join, tag
+from pacpredict.pages.svg import Point, Scale, Series, plot
+from pacpredict.pages.words import power
+
+# The colour of each, and its words in a legend.
+CURVES: dict[Answerer, tuple[str, str]] = {
+    "one model": ("plain", "one unprotected model"),
+    "argmax": ("second", "argmax"),
+    "sample": ("third", "sample"),
+    "map": ("", "map"),
+}
+
+
+def presence_section(audit: Audit) -> Markup:
+    step = audit.about["step_budget_nats"]
+    tables = [
+        tag(
+            "div",
+            tag("p", tag("strong", f"Records: {name}"), f"; {power(step)} an answer"),
+            _table(_at_step(found, step)),
+            class_="figure",
+        )
+        for name, found in audit.presences.items()
+    ]
+    remembered = _at_step(next(iter(audit.presences.values())), step)
+    return section(
+        "Not promised: is a record in the pool at all?",
+        tag(
+            "p",
+            "No theorem covers this. Measured is how often an answer about a record is its own label, with the record "
+            "in the pool and without, and how many of those in the pool the best test finds at a rate of false alarms. "
+            "Records that were chosen because they are remembered best look worse by the votes that chose them than "
+            "they are.",
+        ),
+        said(pool_in_words(audit)),
+        [
+            figure(
+                presence_curves([one._asdict() for one in remembered if one.questions == n], words),
+                join(legend(*CURVES.values(), ("limit", "by chance")), words),
+            )
+            for n, words in _questions(remembered)
+        ],
+        tables,
+        class_="unprotected",
+    )
+
+
+def _questions(found: Sequence[Presence]) -> list[tuple[int, str]]:
+    """Return in how many questions each record is asked about, and the words for that."""
+    numbers = sorted({one.questions for one in found})
+    words = "Found of the records that are remembered best, against false alarms, both logarithmic:"
+    return [(n, f"{words} {'one question each' if n == 1 else f'{n:,} variants of each'}.") for n in numbers]
+
+
+def _at_step(found: Sequence[Presence], step_budget: float) -> list[Presence]:
+    """Return what was found at the deployment's own step; JSON has a larger one, too."""
+    return [one for one in found if one.step_budget == step_budget or one.answerer == "one model"]
+
+
+def presence_curves(found: Sequence[Mapping[str, Any]], says: str) -> Markup:
+    """Draw what the best test finds by the answers of each, against false alarms."""
+    low = RATES[-1]
+    marks = [(10.0**-i, f"{10.0 ** (2 - i):g} %") for i in range(5)]
+    curves = [
+        Series("limit", [Point(low, low), Point(1, 1)]),
+        *(Series(CURVES[one["answerer"]][0], [Point(*point) for point in one["curve"]]) for one in found),
+    ]
+    x = Scale(low, 1.0, marks, log=True, name="accused, of records that are not in the pool")
+    y = Scale(low, 1.0, marks, log=True, name="found, of those that are")
+    return plot(curves, x, y, says, height=230)
+
+
+def _table(found: Sequence[Presence]) -> Markup:
+    head = [
+        "who answers",
+        "questions",
+        "own label, in",
+        "own label, out",
+        "advantage",
+        *(together(f"found at {100 * rate:g} %") for rate in RATES),
+    ]
+    rows: list[list[Child]] = [
+        [
+            one.answerer,
+            f"{one.questions:,}",
+            f"{one.own_label_in:.3f}",
+            f"{one.own_label_out:.3f}",
+            f"{one.advantage:.3f}",
+            *(show(rate) for rate in one.tpr),
+        ]
+        for one in found
+    ]
+    return figures(head, rows)

@@ -100,7 +100,7 @@ def swap_classes(card, _):
         (lambda card, _: card["curve"][0].update(kept=50), "at 50 rows that kept is 50; it is"),
         (lambda card, _: card["curve"][0].update(spent_nats=0.0), "spent_nats is 0.0; it is"),
         (lambda card, _: card["curve"][0].update(rows=500), "curve has 2 points, not 3"),
-        (lambda card, _: card["curve"].pop(), "last accuracy in the curve"),
+        (lambda card, _: card["curve"].pop(), "curve"),
         (lambda card, _: card["curve"][-1].update(accuracy=1.0), "last accuracy in the curve"),
         (flip_label, "not those of the ledger"),
         (keep_all, "does not keep the labels"),
@@ -343,6 +343,35 @@ def test_cards_of_the_first_version_are_still_true(made, tmp_path):
     assert "compares every figure, label and file" in (old / "card.md").read_text()
     assert "not checked" not in (old / "card.md").read_text()
     assert "accuracy" in verified(home, old, table).not_checked
+
+
+def restyled(home, target, style):
+    shutil.copytree(home / "student", target)
+    page = (target / "card.html").read_text()
+    start, end = page.index("<style>"), page.index("</style>")
+    (target / "card.html").write_text(page[: start + len("<style>")] + style + page[end:])
+    return target
+
+
+def test_another_style_is_named(made, tmp_path):
+    """Pages of other versions look otherwise, and a look can hide what stands there: it is said not to be checked."""
+    home, _, _ = made
+    own, named = (
+        verified(home, home / "student").not_checked,
+        "style of card.html, which is not of this version",
+    )
+    assert named not in own
+    found = verified(home, restyled(home, tmp_path / "plain", ".promise { display: none; }"))
+    assert set(found.not_checked) == {*own, named}
+
+
+@pytest.mark.parametrize(
+    "style", ["</STYLE><p>50.01 %</p><style>", "</style><p>50.01 %</p><style>", "<!--", "</style >"]
+)
+def test_a_style_holds_nothing_else(made, tmp_path, style):
+    """What a browser would show, or hide, is no style."""
+    home, _, _ = made
+    assert "card.html is not what the card says" in refuted(home, restyled(home, tmp_path / "forged", style))
 
 
 def test_a_card_names_no_code_to_run(tmp_path):

@@ -13,6 +13,7 @@ import csv
 import hashlib
 import io
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,9 @@ from pacpredict.exceptions import InvalidArtifact, StudentRefuted
 from pacpredict.files import as_json, read_json, sha256_of, sync_directory, write_whole
 from pacpredict.types import BoolArray, IntArray
 
-CARD = "card.json"
+CARD, PAGE = "card.json", "card.html"
+# All that can stand between these is how a page looks: no element begins without the sign that is left out.
+_STYLE = re.compile(rb"<style>[^<]*</style>")
 _COLUMNS = ["row", "release", "label", "kept"]
 
 
@@ -71,7 +74,7 @@ def write_folder(path: Path, files: Files, card: Mapping[str, Any]) -> dict[str,
 
 def cards(card: Mapping[str, Any]) -> Files:
     """Return the card as people read it: functions of what programs read."""
-    return {"card.md": markdown(card).encode(), "card.html": render(card).encode()}
+    return {"card.md": markdown(card).encode(), PAGE: render(card).encode()}
 
 
 def read_card(path: Path) -> dict[str, Any]:
@@ -84,20 +87,27 @@ def read_card(path: Path) -> dict[str, Any]:
     except InvalidArtifact as problem:
         raise StudentRefuted(f"{path}: {problem}") from problem
     check_form(card)
-    expected = {**card["files"], **_hashes_of_cards(path, card)}
+    written = _written(path, card)
+    expected = {
+        **card["files"],
+        **{name: hashlib.sha256(data).hexdigest() for name, data in written.items()},
+    }
     for name in sorted(found | expected.keys()):
         if name not in found:
             raise StudentRefuted(f"{path / name} is missing")
         if name not in expected:
             raise StudentRefuted(f"{path / name} does not belong to the student")
-        if sha256_of(path / name) != expected[name]:
+        if sha256_of(path / name) != expected[name] and not (
+            name == PAGE and _is_restyled((path / name).read_bytes(), written[name])
+        ):
             raise StudentRefuted(f"{path / name} is not what the card says: it was changed")
     return card
 
 
 def _files_in(path: Path) -> set[str]:
     """Name the files of a folder. Links are refused: what they lead to was not looked at, and can change."""
-    files, folders = set(), set()
+    files: set[str] = set()
+    folders: set[str] = set()
     for entry in path.rglob("*"):
         name = entry.relative_to(path).as_posix()
         if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
@@ -109,13 +119,22 @@ def _files_in(path: Path) -> set[str]:
     return files
 
 
-def _hashes_of_cards(path: Path, card: Mapping[str, Any]) -> dict[str, str]:
+def is_styled_otherwise(path: Path, card: Mapping[str, Any]) -> bool:
+    """Tell whether the page of a folder that was read looks otherwise than it would be written now."""
+    return (path / PAGE).read_bytes() != cards(card)[PAGE]
+
+
+def _is_restyled(found: bytes, written: bytes) -> bool:
+    """Tell whether a page differs in its style alone, which has changed between versions."""
+    return _STYLE.split(found, maxsplit=1) == _STYLE.split(written, maxsplit=1)
+
+
+def _written(path: Path, card: Mapping[str, Any]) -> Files:
     """Return what the files with the card must be: they say nothing but what was read, and each of it once."""
     try:
-        written = {CARD: as_json(card), **cards(card)}
+        return {CARD: as_json(card), **cards(card)}
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
         raise StudentRefuted(f"{path / CARD} is no card that this pacpredict reads: {problem!r}") from problem
-    return {name: hashlib.sha256(data).hexdigest() for name, data in written.items()}
 
 
 def read_labels(path: Path) -> Stated:

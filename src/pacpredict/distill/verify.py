@@ -9,7 +9,7 @@ import numpy as np
 
 from pacpredict.deployment import Deployment
 from pacpredict.distill.card import Settings, history_of, labels_part, promise_of
-from pacpredict.distill.folder import labels_file, read_card, read_labels
+from pacpredict.distill.folder import is_styled_otherwise, labels_file, read_card, read_labels
 from pacpredict.distill.formats import LABELS, PROGRAM, files_of, is_program
 from pacpredict.distill.labels import Labels, Targets
 from pacpredict.distill.questions import at_random, in_order
@@ -73,6 +73,7 @@ def verify_student(deployment: Deployment, path: Path, rows: AnyRows | None = No
     not_checked = (
         *(("accuracy",) if card["evaluation"] is not None else ()),
         *_NEVER,
+        *(("style of card.html, which is not of this version",) if is_styled_otherwise(path, card) else ()),
         *(() if rows is not None else _BY_TRAINING),
         *(() if rows is not None or is_order_known else _BY_VOTES),
     )

@@ -12,13 +12,12 @@ from pacpredict.audit.claims import examine
 from pacpredict.audit.estimates import Finding, least_to_tell, mean_of
 from pacpredict.audit.membership import imagine, questions, score
 from pacpredict.audit.page import render
-from pacpredict.audit.run import Plan, _needed, audit, examine_mechanism
+from pacpredict.audit.run import Plan, audit, examine_mechanism
 from pacpredict.audit.subject import Subject
 from pacpredict.audit.words import broken, to_json, unsure, verdict
 from pacpredict.cli import main
 from pacpredict.cli.audit import _print
 from pacpredict.cli.data import read_pool_of
-from pacpredict.exceptions import InvalidInput
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.session import Session
 from pacpredict.training.subsets import balanced
@@ -141,15 +140,3 @@ def test_the_belief_answers_in_the_lives_of_every_deployment(artifact, pool):
         claims = examine_mechanism(replace(subject, budget=budget), seed=1)
         assert all(one.holds for one in claims), claims
         assert "draws" in {one.claim for one in claims}
-
-
-def test_memory_for_all_parts_is_asked_for_before_the_first(artifact, pool, monkeypatch):
-    """Futures with a larger total are ten times as many: what they need is known before anything is done."""
-    plan, done = ENOUGH._replace(n_trials=20_000), []
-    needed = _needed(artifact, plan)
-    monkeypatch.setattr("pacpredict.audit.subject._free_memory", lambda: needed - 1)
-    with pytest.raises(InvalidInput, match="trials would need"):
-        audit(artifact, pool, plan, progress=lambda *part: done.append(part))
-    assert not done
-    of_larger_trials = 10 * plan.n_trials * artifact.recipe.n_models * 8 * 10
-    assert needed > of_larger_trials

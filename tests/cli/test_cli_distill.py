@@ -12,6 +12,7 @@ from terminal import refused, run_here
 from tiny_networks import plain_texts
 from whole_values import SIDE, images, png
 
+from pacpredict.core.bounds import success_bound
 from pacpredict.deployment import Deployment
 from pacpredict.features.onnx_images import OnnxImages
 from pacpredict.learners.heads.learner import Heads
@@ -47,9 +48,16 @@ def test_a_student(teacher, capsys):
     assert code == 0
     assert "% of 200 rows are right" in output
     assert state_of(teacher)["spent_nats"] == cost["spent_nats_after"] == cost["contested"] * STEP
-    assert run_here(capsys, "distill", teacher / "teacher.pac", "--verify", teacher / "student")[0] == 0
+    code, output, _ = run_here(capsys, "distill", teacher / "teacher.pac", "--verify", teacher / "student")
+    assert code == 0
+    assert "not checked: accuracy, name of the deployment, date" in output
+    assert "model and student.json" in output.splitlines()[-1]
     code, output, _ = run_here(capsys, *distill(teacher, "--verify", teacher / "student"))
     assert (code, "identical to the byte" in output) == (0, True)
+    assert (
+        output.splitlines()[-1]
+        == "not checked: accuracy, name of the deployment, date, version of pacpredict"
+    )
     assert "exists already" in refused(capsys, *distill(teacher, *out))
 
 
@@ -131,6 +139,21 @@ def test_until_a_ceiling(teacher, capsys):
     assert code == 0
     assert card["history"]["success_if_settled"] <= 0.502
     assert card["labels"]["asked"] < 200
+
+
+def test_a_dry_run_says_of_the_ceiling_what_the_card_says(tmp_path, capsys):
+    """What was spent is no bound where the belief answers at no charge: the most that rows could have cost is."""
+    table, _ = fit_teacher(tmp_path / "teacher.pac", exposure=0.03)
+    as_csv(table, tmp_path / "public.csv")
+    how = ["--filter", "bayesian", "--alpha", "0.3"]
+    before = json.loads(run_here(capsys, *distill(tmp_path, *how, "--dry-run", "--json"))[1])
+    code, output, _ = run_here(capsys, *distill(tmp_path, *how, "--out", tmp_path / "student", "--json"))
+    history = json.loads(output)["history"]
+    assert code == 0
+    assert success_bound(history["spent_nats"]) < history["success_if_settled"]
+    after = json.loads(run_here(capsys, *distill(tmp_path, *how, "--dry-run", "--json"))[1])
+    assert before["success_if_settled"] == after["success_if_settled"] == history["success_if_settled"]
+    assert after["success_if_settled"] == success_bound(before["contested"] * STEP)
 
 
 def test_wrong_command_lines(teacher, capsys):

@@ -1,6 +1,7 @@
 """What is asked, in which order and at what cost, before anything is paid for."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from students import STEP, fit_teacher, silent
 from pacpredict.core.bounds import success_bound
 from pacpredict.deployment import Deployment
 from pacpredict.distill.questions import ask, limit_to, prepare
+from pacpredict.distill.run import differed_in
 from pacpredict.exceptions import BudgetExhausted, InvalidInput
 
 
@@ -25,6 +27,7 @@ def prepared(deployment, rows, order="random", seed=0, queries=None):
             deployment.curator,
             rows,
             voters=deployment.curator.ensemble,
+            differed=partial(differed_in, deployment),
             order=order,
             seed=seed,
             queries=queries,
@@ -114,6 +117,46 @@ def test_until_a_ceiling(opened):
     assert success_bound(spent) <= ceiling
     with pytest.raises(BudgetExhausted, match="are spent already"):
         limit_to(prepared(deployment, rows), budget, success_bound(19 * STEP), 0.5)
+
+
+@pytest.mark.parametrize("done", [0.3, 0.9, 1.0])
+def test_a_ceiling_is_settled_before_the_first_answer(tmp_path, done):
+    """Answers from the belief cost nothing, and make no room: interrupted and begun again, the plan is the same."""
+    table, _ = fit_teacher(tmp_path / "teacher.pac", exposure=0.03)
+    with Deployment.open(tmp_path / "teacher.pac") as deployment:
+        rows = deployment.artifact.schema.rows(table)
+        deployment.ask(table[150:160])  # by somebody else, and some of them come later
+        deployment.ask(table[:30].assign(age=25))
+        budget, spent = deployment.artifact.recipe.budget, deployment.curator.session.snapshot().spent_steps
+        assert spent > 0
+        ceiling = success_bound((spent + 30.5) * STEP)
+        first = limit_to(prepared(deployment, rows), budget, ceiling, 0.5)
+        assert 20 < first.n_contested <= 30
+        asked(deployment, first.first(int(done * len(first))))
+        again = limit_to(prepared(deployment, rows), budget, ceiling, 0.5)
+        np.testing.assert_array_equal(again.rows, first.rows)
+        asked(deployment, again)
+        after = deployment.curator.session.snapshot().spent_steps
+        assert after < spent + first.n_contested  # the belief has answered some
+        once_more = limit_to(prepared(deployment, rows), budget, ceiling, 0.5)
+        np.testing.assert_array_equal(once_more.rows, first.rows)
+
+
+def test_a_ceiling_does_not_move_with_what_else_is_known(tmp_path):
+    """Rows beyond it that were answered from the belief meanwhile cost nothing, and are left out all the same."""
+    table, _ = fit_teacher(tmp_path / "teacher.pac", exposure=0.01)  # less than one release could move
+    with Deployment.open(tmp_path / "teacher.pac") as deployment:
+        rows, budget = deployment.artifact.schema.rows(table), deployment.artifact.recipe.budget
+        ceiling = success_bound(30.5 * STEP)
+        first = limit_to(prepared(deployment, rows), budget, ceiling, 0.5)
+        everything = prepared(deployment, rows)
+        asked(deployment, everything)
+        assert deployment.privacy()["spent_nats"] == 0
+        assert prepared(deployment, rows).most_steps(budget) == everything.n_contested > 30
+        again = limit_to(prepared(deployment, rows), budget, ceiling, 0.5)
+        np.testing.assert_array_equal(again.rows, first.rows)
+        assert again.most_steps(budget) == first.n_contested == 30
+        assert prepared(deployment, rows).most_steps(replace(budget, charging="flat")) == len(rows)
 
 
 def test_equal_rows_are_asked_once(opened):

@@ -1,5 +1,9 @@
 """Features are computed once per input, kept by content, and readable by their owner only."""
 
+import os
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pytest
 from whole_values import texts
@@ -62,9 +66,69 @@ def test_only_the_owner_can_read_it(tmp_path):
     assert (tmp_path / "kept" / "counting.sqlite").stat().st_mode & 0o777 == 0o600
 
 
+def kept_by_somebody(folder, data, text="text"):
+    """Write a file of features as another program would, for one text."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with closing(sqlite3.connect(folder / "counting.sqlite")) as connection, connection:
+        connection.execute("CREATE TABLE features (digest BLOB PRIMARY KEY, features BLOB)")
+        connection.execute(
+            "INSERT INTO features VALUES (?, ?)", (SCHEMA.digests(SCHEMA.rows([text]))[0], data)
+        )
+    (folder / "counting.sqlite").chmod(0o600)
+    return folder
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o644, 0o640, 0o620, 0o602])
+def test_a_file_that_others_may_open_is_not_used(tmp_path, mode):
+    """They could have read what is computed from records, or have written what was not."""
+    folder = kept_by_somebody(tmp_path / "kept", np.ones(2, "<f4").tobytes())
+    assert compute(Counting(), folder, ["text"]).tolist() == [[1, 1]]
+    (folder / "counting.sqlite").chmod(mode)
+    for text in ("text", "new"):
+        with pytest.raises(InvalidInput, match=f"others may read or change the file: its mode is {mode:o}"):
+            compute(Counting(), folder, [text])
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o720])
+def test_a_folder_that_others_may_write_into_is_not_used(tmp_path, mode):
+    """They could put a file or a journal there."""
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept").chmod(mode)
+    with pytest.raises(InvalidInput, match=f"others may write into the folder: its mode is {mode:o}"):
+        compute(Counting(), tmp_path / "kept", ["text"])
+    assert not list((tmp_path / "kept").iterdir())
+
+
+def test_what_belongs_to_somebody_else_is_not_used(tmp_path, monkeypatch):
+    """Whatever its mode is."""
+    folder = kept_by_somebody(tmp_path / "kept", np.ones(2, "<f4").tobytes())
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(InvalidInput, match="belongs to somebody else"):
+        compute(Counting(), folder, ["text"])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.array([np.nan, 7e9], "<f4").tobytes(),
+        np.array([np.inf, 1], "<f4").tobytes(),
+        b"abc",
+        b"",
+        "text",
+        None,
+    ],
+)
+def test_features_that_no_extractor_returns_are_not_used(tmp_path, data):
+    """A file that holds them is named."""
+    folder = kept_by_somebody(tmp_path / "kept", data)
+    with pytest.raises(InvalidInput, match=r"counting\.sqlite cannot be used .* remove the file"):
+        compute(Counting(), folder, ["text"])
+
+
 def test_a_damaged_cache_is_named(tmp_path):
     """It says which file to remove."""
     (tmp_path / "counting.sqlite").write_bytes(b"SQLite format 3\0" + b"damaged" * 100)
+    (tmp_path / "counting.sqlite").chmod(0o600)
     with pytest.raises(InvalidInput, match=r"counting\.sqlite cannot be used .* remove the file"):
         compute(Counting(), tmp_path, ["text"])
 

@@ -80,9 +80,35 @@ def animation():
     return stream.getvalue()
 
 
+def chunk(kind, data):
+    return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+
+def deep_png(colour, channels):
+    """Return an image of 16 bits a channel, in a colour type of PNG: Pillow reads them and does not write them."""
+    header = (5).to_bytes(4, "big") + (4).to_bytes(4, "big") + bytes([16, colour, 0, 0, 0])
+    lines = b"".join(b"\0" + np.arange(5 * channels, dtype=">u2").tobytes() for _ in range(4))
+    start = FILES[0][:8]
+    return start + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+def flipped(data, at):
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
+        (deep_png(0, 1), "more than 8 bits"),
+        (deep_png(2, 3), "more than 8 bits"),
+        (deep_png(4, 2), "more than 8 bits"),
+        (deep_png(6, 4), "more than 8 bits"),
+        (FILES[0][:-12], "damaged or of another format"),  # without its last chunk
+        (FILES[0][:-1], "damaged or of another format"),
+        (FILES[0][:8] + FILES[0][33:], "damaged or of another format"),  # without its first
+        (FILES[0][:33] + FILES[0][8:], "damaged or of another format"),  # with two
+        (FILES[0][:8] + chunk(b"IHDR", b"") + FILES[0][33:], "damaged or of another format"),
+        (FILES[0][:8], "damaged or of another format"),
         (FILES[0][:60], "damaged or of another format"),
         (FILES[0][:50] + bytes(8) + FILES[0][58:], "damaged or of another format"),
         (b"", "damaged or of another format"),
@@ -109,6 +135,30 @@ def test_what_cannot_be_used_is_refused_with_its_row(bad, said):
         SCHEMA.rows([FILES[0], bad])
     with pytest.raises(InvalidTable, match=rf"row 1 \(from 0\).*{said}"):
         ImageSchema.learn([FILES[0], bad])
+
+
+def test_one_bit_of_a_png_is_missed_nowhere():
+    """Every byte after the signature is in a chunk with a checksum, or decides where one is."""
+    for at in range(8, len(FILES[0])):
+        with pytest.raises(InvalidQuery, match="damaged or of another format"):
+            SCHEMA.rows([flipped(FILES[0], at)])
+
+
+def test_what_follows_a_png_is_not_part_of_it():
+    """Bytes after the last chunk change nothing, as for other programs."""
+    assert SCHEMA.digests(SCHEMA.rows([FILES[0] + b"more"])) == SCHEMA.digests(SCHEMA.rows(FILES[:1]))
+
+
+def test_a_damaged_jpeg_can_be_another_image():
+    """JPEG has no checksums: what can be decoded is an image, and another query."""
+    whole = encode(np.random.default_rng(1).integers(0, 256, (4, 5, 3), dtype=np.uint8), "JPEG", quality=90)
+    wanted, others = SCHEMA.digests(SCHEMA.rows([whole])), 0
+    for at in range(len(whole) - 30, len(whole) - 2):
+        try:
+            others += SCHEMA.digests(SCHEMA.rows([flipped(whole, at)])) != wanted
+        except InvalidQuery:
+            continue
+    assert others > 0
 
 
 def test_a_small_file_that_claims_a_huge_image_is_not_decoded():

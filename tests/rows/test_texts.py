@@ -21,7 +21,7 @@ def digest(text):
     "other", ["caf\u00e9 au\nlait", "cafe\u0301 au\nlait", "caf\u00e9 au\r\nlait", "  caf\u00e9 au\rlait\n"]
 )
 def test_texts_that_mean_the_same_are_one_query(other):
-    """Composed or not, with any line ends and blanks around: the digest is that of the canonical text."""
+    """Composed or not, with lines ended in three ways and blanks around: the digest is that of the canonical text."""
     expected = hashlib.sha256(b"pacpredict text 1\n" + "caf\u00e9 au\nlait".encode()).digest()
     assert digest(other) == expected
 
@@ -30,6 +30,12 @@ def test_texts_that_mean_the_same_are_one_query(other):
 def test_texts_that_differ_are_two_queries(other):
     """Case, punctuation and blanks inside count."""
     assert digest(other) != digest("text")
+
+
+@pytest.mark.parametrize("other", ["a\u2028b", "a\u2029b", "a\x85b", "a\x0bb", "a\x0cb", "a\n\rb"])
+def test_other_signs_that_separate_lines_stay_what_they_are(other):
+    """Only what files end lines by is made one."""
+    assert digest(other) != digest("a\nb")
 
 
 @pytest.mark.parametrize(
@@ -58,6 +64,8 @@ def test_forms(given):
         ("", "is empty"),
         (" \n\t", "is empty"),
         ("x" * (LONGEST_TEXT + 1), "32,769 characters, more than the limit of 32,768"),
+        ("\ufb2c" * 20_000, "60,000 characters, more than the limit of 32,768"),  # in the normal form
+        ("e\u0301" * 20_000, "40,000 characters, more than the limit of 32,768"),  # as it comes
         (None, "is missing"),
         (float("nan"), "is missing"),
         (7, "expected a text, got 7"),

@@ -156,14 +156,17 @@ BROKEN = {
     "calibrated to the prior only": (PriorOnly, NO_LIMIT, NO_LIMIT),
     "limit off while claimed": (Session, NO_LIMIT, CLAIMED),
     "charge forgotten": (ChargeForgotten, NO_LIMIT, NO_LIMIT),
-    "the belief's answers are the secret's": (BeliefTells, CLAIMED, CLAIMED),
-    "the belief's answers are the secret's, at the end": (BeliefTells, NO_LIMIT, NO_LIMIT),
-    "the belief's answers are not drawn": (BeliefNotDrawn, CLAIMED, CLAIMED),
 }
-# Likewise what can be wrong only where there is noise.
+# Likewise what few lives show, with the claim that it contradicts.
+BROKEN_DRAWS = {
+    "the belief's answers are the secret's": (BeliefTells, CLAIMED, CLAIMED, "draws"),
+    "the belief's answers are the secret's, at the end": (BeliefTells, NO_LIMIT, NO_LIMIT, "draws"),
+    "the belief's answers are not drawn": (BeliefNotDrawn, CLAIMED, CLAIMED, "draws"),
+}
+# And what can be wrong only where there is noise.
 BROKEN_NOISE = {
-    "labels are the secret's": (LabelTells, CLAIMED, CLAIMED),
-    "noise cancels": (NoiseCancels, NO_LIMIT, NO_LIMIT),
-    "noise cancels, with a limit": (NoiseCancels, CLAIMED, CLAIMED),
-    "no noise is served": (ServedWithoutNoise, CLAIMED, CLAIMED),
+    "labels are the secret's": (LabelTells, CLAIMED, CLAIMED, "labels"),
+    "noise cancels": (NoiseCancels, NO_LIMIT, NO_LIMIT, "noise"),
+    "noise cancels, with a limit": (NoiseCancels, CLAIMED, CLAIMED, "noise"),
+    "no noise is served": (ServedWithoutNoise, CLAIMED, CLAIMED, "served"),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import pacpredict
-from pacpredict.distill.formats import files_of
+from pacpredict.distill.formats import files_of, is_file_name
 from pacpredict.distill.labels import Targets
 from pacpredict.distill.student import Ground, train_student
 from pacpredict.tables.classes import Classes
@@ -29,6 +29,7 @@ def written(student, folder):
     places = Path(pacpredict.__file__).parent, Path(sys.prefix), Path.cwd()
     machine = [str(place.absolute()).encode() for place in places]
     for name, data in files_of(student).items():
+        assert is_file_name(name)
         assert not any(place in data for place in machine), f"{name} names files of this machine"
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)

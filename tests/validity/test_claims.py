@@ -3,34 +3,44 @@
 import itertools
 
 import pytest
-from broken_lives import BROKEN, BROKEN_NOISE, CLAIMED, NO_LIMIT, begin_with, scene
+from broken_lives import BROKEN, BROKEN_DRAWS, BROKEN_NOISE, CLAIMED, NO_LIMIT, begin_with, scene
 
-from pacpredict.audit.claims import examine
+from pacpredict.audit.claims import N_LIVES, examine
 from pacpredict.mechanism.session import Session
 
 pytestmark = pytest.mark.validity
 
 SEEDS = range(20)
+FEW_LIVES = 20
 
 
-def findings_of(kind, budget, claimed, decode, seed):
+def findings_of(kind, budget, claimed, decode, seed, n_lives=N_LIVES):
     votes, membership = scene(seed)
     begin = begin_with(kind, budget, membership, decode)
-    return examine(begin, claimed, votes, membership, finite=decode == "sample", seed=seed)
+    return examine(begin, claimed, votes, membership, finite=decode == "sample", seed=seed, n_lives=n_lives)
+
+
+@pytest.mark.parametrize("decode", ["argmax", "sample"])
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_deployment_is_caught(what, decode):
+    """Half the noise, a belief that stands still, noise for the prior only, no limit, no charge: each is found out."""
+    missed = [
+        seed
+        for seed in SEEDS
+        if not any(one.holds is False for one in findings_of(*BROKEN[what], decode, seed))
+    ]
+    assert not missed, f"{what} passed with seeds {missed}"
 
 
 @pytest.mark.parametrize(
     ("what", "decode"),
-    [*itertools.product(BROKEN, ("argmax", "sample")), *itertools.product(BROKEN_NOISE, ("argmax",))],
+    [*itertools.product(BROKEN_DRAWS, ("argmax", "sample")), *itertools.product(BROKEN_NOISE, ("argmax",))],
 )
-def test_a_broken_deployment_is_caught(what, decode):
-    """Half the noise, or none; noise that cancels; no limit, no charge; labels that tell the secret: each is found."""
-    case = (BROKEN | BROKEN_NOISE)[what]
-    missed = [
-        seed
-        for seed in SEEDS
-        if not any(finding.holds is False for finding in findings_of(*case, decode, seed))
-    ]
+def test_a_deployment_that_tells_is_caught_by_the_claim_that_it_breaks(what, decode):
+    """Labels that are the secret's, or not drawn; noise that cancels; none in what is served: few lives show it."""
+    kind, budget, claimed, claim = (BROKEN_DRAWS | BROKEN_NOISE)[what]
+    found = {seed: findings_of(kind, budget, claimed, decode, seed, FEW_LIVES) for seed in SEEDS}
+    missed = [seed for seed in SEEDS if {one.claim: one.holds for one in found[seed]}[claim] is not False]
     assert not missed, f"{what} passed with seeds {missed}"
 
 

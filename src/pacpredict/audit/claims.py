@@ -28,7 +28,7 @@ from pacpredict.audit.estimates import (
     students_mean,
     success_ceiling,
 )
-from pacpredict.audit.lives import Begin, Life, Scene, Seen, set_scene, two_sided
+from pacpredict.audit.lives import Begin, Life, Scene, Seen, set_scene
 from pacpredict.audit.randomness import FALSE_ALARM, check_entropy
 from pacpredict.mechanism.budget import Budget
 from pacpredict.types import BoolArray, Votes
@@ -51,7 +51,7 @@ def examine(
     n_lives: int = N_LIVES,
 ) -> list[Finding]:
     """Play lives and say of each claim whether it holds, or that it was not checked."""
-    two = two_sided(votes)
+    two = _two_sided(votes)
     if not two.any():
         why = "not checked: there is no question on which models give exactly two labels"
         return [*(Finding(claim, None, why) for claim in _PLAYED), check_entropy()]
@@ -62,6 +62,13 @@ def examine(
     for _ in range(_N_SERVED):
         Life(begin, scene, rng, served, is_served=True).play()
     return [*_judge(scene, seen), _judge_served(scene, served), check_entropy()]
+
+
+def _two_sided(votes: Votes) -> BoolArray:
+    """Tell which queries have exactly two voted labels."""
+    low, high = votes.min(axis=1), votes.max(axis=1)
+    is_either = (votes == low[:, None]) | (votes == high[:, None])
+    return np.asarray((low < high) & is_either.all(axis=1))
 
 
 def _judge(scene: Scene, seen: Seen) -> list[Finding]:

@@ -98,13 +98,6 @@ class Scene(NamedTuple):
     finite: bool  # labels through a channel, instead of noise
 
 
-def two_sided(votes: Votes) -> BoolArray:
-    """Tell which queries have exactly two voted labels."""
-    low, high = votes.min(axis=1), votes.max(axis=1)
-    is_either = (votes == low[:, None]) | (votes == high[:, None])
-    return np.asarray((low < high) & is_either.all(axis=1))
-
-
 def set_scene(votes: Votes, membership: BoolArray, claimed: Budget, finite: bool) -> Scene:
     told = told_about(votes, membership.astype(np.float64))
     target = int(np.unravel_index(np.argmax(told), told.shape)[1])

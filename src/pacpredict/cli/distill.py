@@ -90,7 +90,7 @@ def _add_asking(parser: ArgumentParser) -> None:
         "--until-success",
         type=real,
         metavar="P",
-        help="ask until what is spent in all reaches the budget of this success of membership inference",
+        help="ask while what is spent in all surely stays within the budget of this success of membership inference",
     )
     about.add_argument(
         "--order",
@@ -229,6 +229,7 @@ def _say_cost(deployment: "Deployment", questions: "Questions", options: "Option
     from pacpredict.cli.as_json import print_json  # noqa: PLC0415
     from pacpredict.cli.table import percent_at_most, print_table  # noqa: PLC0415
     from pacpredict.core.attacks import success_after  # noqa: PLC0415
+    from pacpredict.distill.card import success_if_settled  # noqa: PLC0415
     from pacpredict.distill.questions import limit_to  # noqa: PLC0415
 
     budget, space = deployment.artifact.recipe.budget, deployment.artifact.space
@@ -236,6 +237,8 @@ def _say_cost(deployment: "Deployment", questions: "Questions", options: "Option
     planned = limit_to(questions, budget, options.until_success, prior)
     steps = planned.steps(budget)
     after = budget.nats(planned.spent_steps + steps)
+    # By what all rows cost at most, as on the card; it means something only if nothing else is ever answered.
+    settled = success_if_settled(deployment, planned.most_steps(budget)) if planned.is_alone else None
     cost = {
         "rows": len(planned),
         "rows_left_out": planned.n_refused,
@@ -246,8 +249,7 @@ def _say_cost(deployment: "Deployment", questions: "Questions", options: "Option
         "spent_nats_after": after,
         "total_nats": budget.total,
         "success_at_most": success_after(budget.total, prior),
-        # Of what is spent afterwards, which means something only if nothing else is ever answered.
-        "success_if_settled": success_after(after, prior) if planned.is_alone else None,
+        "success_if_settled": settled,
     }
     if as_json:
         print_json(cost)
@@ -262,9 +264,8 @@ def _say_cost(deployment: "Deployment", questions: "Questions", options: "Option
         ("spent afterwards", f"{after:.4g} of {budget.total:.4g} nats"),
         ("membership told, at most and for ever", percent_at_most(success_after(budget.total, prior))),
     ]
-    if planned.is_alone:
-        told = percent_at_most(success_after(after, prior))
-        rows.append(("  if settled now, and nothing else is answered", told))
+    if settled is not None:
+        rows.append(("  if settled now, and nothing else is answered", percent_at_most(settled)))
     print_table("Cost of a student", (), rows)
 
 
@@ -276,13 +277,13 @@ def _verify(arguments: Namespace, deployment: "Deployment", rows: "AnyRows | Non
     if arguments.json:
         print_json(found._asdict())
         return
-    again = (
-        "trained again, it is identical to the byte" if found.trained_again else "it was not trained again"
-    )
+    same = "trained again, model and student.json are identical to the byte"
+    again = same if found.trained_again else "it was not trained again"
     print(
         f"{found.files} files, {found.labels:,} labels ({found.kept:,} kept) and {found.releases:,} releases are what "
         f"the card says; {again}"
     )
+    print(f"not checked: {', '.join(found.not_checked)}")
 
 
 DISTILL = Command(

@@ -14,9 +14,10 @@ from pacpredict.core.filters import Filter
 from pacpredict.deployment import Deployment
 from pacpredict.distill.labels import Labels, Targets, last_of
 from pacpredict.distill.questions import Order
-from pacpredict.types import Votes
+from pacpredict.types import BoolArray, Votes
 
-FORMAT, VERSION = "pacpredict student", 1
+# Version 1 said of more than was checked that it is.
+FORMAT, VERSION, VERSIONS = "pacpredict student", 2, (1, 2)
 
 # What a promise is, of all that a deployment says about its privacy: nothing that changes with what is asked.
 _PROMISE = (
@@ -68,18 +69,36 @@ def history_of(deployment: Deployment, labels: Labels) -> dict[str, Any]:
         "chain": "" if link is None else link.hex(),
         "spent_nats": budget.nats(point.spent_steps),
         "other_releases": int(others),
-        "success_if_settled": None if others else _success_if_settled(deployment, labels.votes[first]),
+        "success_if_settled": None if others else _success_of(deployment, labels.votes[first]),
     }
 
 
-def _success_if_settled(deployment: Deployment, votes: Votes) -> float:
-    """Return what the queries would promise if they had been settled beforehand, and nothing else were ever answered.
+def _success_of(deployment: Deployment, votes: Votes) -> float:
+    is_flat = deployment.artifact.recipe.budget.charging == "flat"
+    n_charged = len(votes) if is_flat else int((votes != votes[:, :1]).any(axis=1).sum())
+    return success_if_settled(deployment, n_charged)
+
+
+def success_if_settled(deployment: Deployment, most_steps: int) -> float:
+    """Return what queries would promise if they had been settled beforehand, and nothing else were ever answered.
 
     By the most that they could have cost: what they did cost depends on answers, where the limit on odds is near.
     """
     budget, prior = deployment.artifact.recipe.budget, deployment.artifact.space.priors["membership"]
-    n_charged = len(votes) if budget.charging == "flat" else int((votes != votes[:, :1]).any(axis=1).sum())
-    return success_after(budget.nats(min(n_charged, budget.total_steps)), prior)
+    return success_after(budget.nats(min(most_steps, budget.total_steps)), prior)
+
+
+def labels_part(deployment: Deployment, labels: Labels, kept: BoolArray, n_public: int) -> dict[str, Any]:
+    """Count what was asked and what became of it."""
+    values = deployment.artifact.classes.values
+    counts = np.bincount(labels.labels[: len(kept)][kept], minlength=len(values)).tolist()
+    return {
+        "public_rows": n_public,
+        "asked": len(labels),
+        "kept": int(kept.sum()),
+        "kinds": dict(sorted(Counter(labels.kinds).items())),
+        "classes": [list(pair) for pair in zip(map(str, values), counts, strict=True)],
+    }
 
 
 def card_of(
@@ -93,8 +112,6 @@ def card_of(
     evaluation: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Put the card together; the hashes of files are added when they are written."""
-    values = deployment.artifact.classes.values
-    counts = np.bincount(labels.labels[: len(targets.kept)][targets.kept], minlength=len(values)).tolist()
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -102,13 +119,7 @@ def card_of(
         "pacpredict": version("pacpredict"),
         "promise": promise_of(deployment),
         "history": history_of(deployment, labels),
-        "labels": {
-            "public_rows": n_public,
-            "asked": len(labels),
-            "kept": int(targets.kept.sum()),
-            "kinds": dict(sorted(Counter(labels.kinds).items())),
-            "classes": [list(pair) for pair in zip(map(str, values), counts, strict=True)],
-        },
+        "labels": labels_part(deployment, labels, targets.kept, n_public),
         "settings": settings._asdict(),
         "notes": dict(notes),
         "curve": [mark._asdict() for mark in marks],

@@ -1,6 +1,8 @@
-"""What a published student knows about columns: what the public rows show, and nothing of the pool.
+"""What a published student knows about columns: of categories those that the public rows show, none of the pool's.
 
-A deployment's schema lists the categories of its records, of which some may occur in one record only.
+A deployment's schema lists the categories of its records, of which some may occur in one record only. Names, kinds and
+forms of columns are the deployment's, and so are the codes that its owner declared to stand for missing values: the
+student must read cells as the deployment does.
 """
 
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """A student as files that its own library reads: no reader needs this package."""
 
+import hashlib
+import re
 import tempfile
 from importlib.resources import files
 from pathlib import Path
@@ -15,10 +17,23 @@ from pacpredict.learners.heads.learner import Heads
 from pacpredict.learners.learner import Learner
 from pacpredict.learners.torch.learner import BertLearner, WideResNetLearner
 from pacpredict.learners.xgboost import XGBoostLearner
+from pacpredict.rows.kind import RowKind
 from pacpredict.tables.schema import Schema
 from pacpredict.tables.values import codes_by_column
 
-ABOUT, PROGRAM = "student.json", "predict.py"
+ABOUT, PROGRAM, LABELS = "student.json", "predict.py", "labels.csv"
+
+# What the files of a student can be called. None of them is one that Python would import in place of a library.
+_NAMES = re.compile(
+    r"student\.json|predict\.py|labels\.csv|model\.(ubj|skops|npz|pt2)|model/[a-z_]+\.(json|safetensors|txt)"
+    r"|extractors/[0-9]+/[a-z]+\.(onnx|json|safetensors)"
+)
+# SHA-256 of programs that were written before the present ones: a student that has one is no less true.
+_EARLIER_PROGRAMS: dict[RowKind, frozenset[str]] = {
+    "table": frozenset({"6fef4a1c60979245353a67aeff2b5bc6cc44b1c2c81d6eda74885dab74691c8d"}),
+    "image": frozenset({"0979c531034772e24861d17f6311f9760346b847ca2bfa0d1695ba466004abb9"}),
+    "text": frozenset({"b83eae991f8c6e404dd919a52b357882e57f53cd1c7c86fa9cefa0d2df0330cc"}),
+}
 
 # Files by their names below the folder of a student.
 Files = dict[str, bytes]
@@ -45,9 +60,21 @@ def files_of(student: Student) -> Files:
         "classes": [_plain(student.classes.values[i]) for i in student.own],
         **_inputs(student),
     }
-    kind = student.schema.kind
-    program = (files("pacpredict.distill.snippets") / f"{kind}.py").read_bytes()
-    return {**model, ABOUT: as_json(about), PROGRAM: program}
+    return {**model, ABOUT: as_json(about), PROGRAM: _program(student.schema.kind)}
+
+
+def is_file_name(name: str) -> bool:
+    """Tell whether a student can have a file of this name."""
+    return _NAMES.fullmatch(name) is not None
+
+
+def is_program(kind: RowKind, data: bytes) -> bool:
+    """Tell whether a program is one that this package writes, or wrote, for students of a kind of rows."""
+    return data == _program(kind) or hashlib.sha256(data).hexdigest() in _EARLIER_PROGRAMS[kind]
+
+
+def _program(kind: RowKind) -> bytes:
+    return (files("pacpredict.distill.snippets") / f"{kind}.py").read_bytes()
 
 
 def _format(learner: Learner) -> str:

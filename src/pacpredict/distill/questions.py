@@ -1,7 +1,8 @@
 """Which rows are asked, in which order and at what cost: settled before anything is paid for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,6 +26,9 @@ _AT_ONCE = 500
 # Called with how many rows are done, and how many there are.
 Progress = Callable[[int, int], None]
 
+# Tells on which of some releases models differed, whatever these were charged.
+Differed = Callable[[Collection[int]], Collection[int]]
+
 
 @dataclass(frozen=True, eq=False)
 class Questions:
@@ -35,6 +39,7 @@ class Questions:
     ballots: Ballots  # of those that have no answer yet
     places: dict[bytes, int]  # of a query in the ballots
     known: Known
+    differed: Differed
     spent_steps: int  # before
     n_releases: int  # before
     n_refused: int = 0  # rows that the budget, or the ceiling that was asked for, has no room for
@@ -67,6 +72,28 @@ class Questions:
         differ = [self.ballots.n_voted[place] > 1 for place in self._new()]
         return sum(budget.charge_first(differ, self.spent_steps))
 
+    @cached_property
+    def _known_contested(self) -> frozenset[bytes]:
+        """Known queries on which models differ: they may have been answered from the belief, and cost nothing."""
+        answers = self.known.answers
+        by_sequence = {answers[digest].sequence: digest for digest in self.digests if digest in answers}
+        return frozenset(by_sequence[sequence] for sequence in self.differed(by_sequence.keys()))
+
+    def most_steps(self, budget: Budget) -> int:
+        """Count the steps that all rows cost at most, known ones too: what they did cost depends on answers."""
+        return sum(self.costs(digest, budget) for digest in set(self.digests))
+
+    def costs(self, digest: bytes, budget: Budget) -> int:
+        """Count the steps that a query costs at most, or could have cost: one or none."""
+        if budget.charging == "flat":
+            return 1
+        place = self.places.get(digest)
+        return int(digest in self._known_contested if place is None else self.ballots.n_voted[place] > 1)
+
+    def charged(self, digest: bytes) -> int:
+        """Count the steps that a query has cost."""
+        return self.known.answers[digest].charged_steps if digest in self.known.answers else 0
+
     def _new(self) -> list[int]:
         return [self.places[digest] for digest in dict.fromkeys(self.digests) if digest in self.places]
 
@@ -82,6 +109,7 @@ def prepare(
     rows: AnyRows,
     *,
     voters: Ensemble,
+    differed: Differed,
     order: Order,
     seed: int,
     queries: int | None,
@@ -95,11 +123,7 @@ def prepare(
     if order not in ORDERS:
         raise InvalidInput(f"an order is one of {', '.join(ORDERS)}, got {order!r:.50}")
     digests = voters.schema.digests(rows)
-    chosen = np.random.default_rng(seed).permutation(len(rows))
-    votes: Votes | None = None
-    if order == "active":
-        votes = _vote(voters, rows, np.arange(len(rows)), progress)
-        chosen = chosen[np.argsort(-_agreement(votes)[chosen], kind="stable")]
+    chosen, votes = in_order(voters, rows, order, seed, progress)
     chosen = chosen[:queries]
     state, known = curator.session.snapshot(), curator.session.recall(set(digests))
     first = {digests[row]: int(row) for row in reversed(chosen) if digests[row] not in known.answers}
@@ -110,15 +134,32 @@ def prepare(
     else:
         ballots = NO_BALLOTS
     places = {digests[row]: place for place, row in enumerate(new)}
-    return Questions(
-        *(chosen, [digests[row] for row in chosen], ballots, places, known, state.spent_steps, state.sequence)
-    )
+    asked = [digests[row] for row in chosen]
+    return Questions(chosen, asked, ballots, places, known, differed, state.spent_steps, state.sequence)
+
+
+def in_order(
+    voters: Ensemble, rows: AnyRows, order: Order, seed: int, progress: Progress
+) -> tuple[IntArray, Votes | None]:
+    """Return all rows in the order in which they are asked, with the votes on them if it depends on these."""
+    chosen = at_random(len(rows), seed)
+    if order == "random":
+        return chosen, None
+    votes = _vote(voters, rows, np.arange(len(rows)), progress)
+    return chosen[np.argsort(-_agreement(votes)[chosen], kind="stable")], votes
+
+
+def at_random(n_rows: int, seed: int) -> IntArray:
+    """Return the numbers of all rows in an order that follows from the seed."""
+    return np.random.default_rng(seed).permutation(n_rows)
 
 
 def limit_to(questions: Questions, budget: Budget, success: float | None, prior: float) -> Questions:
-    """Leave out the rows from the first on that would bring what is spent past the budget of a ceiling.
+    """Leave out the rows from the first on that could bring what is spent past the budget of a ceiling.
 
-    Without a ceiling all rows must fit into what is left.
+    A row on which models differ counts as a step, also one that was answered from the belief and charged nothing: so
+    the number of rows is settled before the first answer, and the same when an interrupted run is begun again. Without
+    a ceiling all rows must fit into what is left.
 
     Raises
     ------
@@ -145,7 +186,7 @@ def limit_to(questions: Questions, budget: Budget, success: float | None, prior:
             needed_nats=budget.step,
             left_nats=0.0,
         )
-    return questions.first(_fitting(questions, replace(budget, total=nats, when_exhausted="halt")))
+    return questions.first(_below(questions, replace(budget, total=nats)))
 
 
 def ask(curator: Curator, questions: Questions, progress: Progress) -> list[Release]:
@@ -170,6 +211,23 @@ def _fitting(questions: Questions, budget: Budget) -> int:
     differ = [questions.ballots.n_voted[questions.places[digest]] > 1 for digest in new]
     n_fitting = len(budget.charge_first(differ, questions.spent_steps))
     return len(questions) if n_fitting == len(new) else questions.digests.index(new[n_fitting])
+
+
+def _below(questions: Questions, budget: Budget) -> int:
+    """Count the rows before the first at which a total may be spent already."""
+    own = sum(map(questions.charged, set(questions.digests)))
+    settled = questions.spent_steps - own  # by others, and by the rows so far
+    spent = questions.spent_steps  # the same, with what later rows have cost, whoever asked them
+    seen: set[bytes] = set()
+    for i, digest in enumerate(questions.digests):
+        is_known = digest in questions.known.answers
+        if settled >= budget.total_steps or (not is_known and spent >= budget.total_steps):
+            return i
+        if digest not in seen:
+            seen.add(digest)
+            settled += questions.costs(digest, budget)
+            spent += questions.costs(digest, budget) - questions.charged(digest)
+    return len(questions)
 
 
 def _vote(voters: Ensemble, rows: AnyRows, chosen: IntArray, progress: Progress) -> Votes:

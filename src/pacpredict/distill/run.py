@@ -1,8 +1,9 @@
 """From a deployment and public rows to a student that may be published."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from pacpredict.deployment import Deployment
 from pacpredict.distill import questions as asking
 from pacpredict.distill.card import Mark, Settings, card_of
 from pacpredict.distill.folder import labels_file, write_folder
-from pacpredict.distill.formats import check_format, files_of
+from pacpredict.distill.formats import LABELS, check_format, files_of
 from pacpredict.distill.labels import Labels, Targets, check_filter_of, default_filter, last_of, targets_of
 from pacpredict.distill.questions import Order, Progress, Questions
 from pacpredict.distill.student import (
@@ -28,6 +29,7 @@ from pacpredict.exceptions import InvalidInput, NothingToLearn
 from pacpredict.learners.heads.learner import Heads
 from pacpredict.learners.learner import Learner
 from pacpredict.rows.kind import AnyRows, AnySchema, RowKind
+from pacpredict.training.ensemble import Ensemble
 from pacpredict.types import IntArray
 
 ALPHA = 0.01  # the paper's
@@ -58,7 +60,8 @@ class Options:
     queries
         Ask no more rows than so many.
     until_success
-        Ask until what the deployment has spent in all reaches the budget of this success of membership inference.
+        Ask until what others have spent, with a step for each row on which models differ, reaches the budget of this
+        success of membership inference.
     order, seed
         "random" or "active": those first on which most models agree. The seed is public.
     soft, balanced
@@ -111,7 +114,30 @@ class Distilled(NamedTuple):
 def plan(
     deployment: Deployment, rows: AnyRows, options: Options, learner: Learner, stages: Stages
 ) -> Questions:
-    """Settle what is asked, at what cost; nothing is charged.
+    """Settle what is asked, at what cost; nothing is charged."""
+    with stages("votes") as progress:
+        return asking.prepare(
+            deployment.curator,
+            rows,
+            voters=voters_for(deployment, learner),
+            differed=partial(differed_in, deployment),
+            order=options.order,
+            seed=options.seed,
+            queries=options.queries,
+            progress=progress,
+        )
+
+
+def differed_in(deployment: Deployment, sequences: Collection[int]) -> set[int]:
+    """Tell on which releases models differed, by a replay of the ledger: what was charged does not tell."""
+    if not sequences:
+        return set()
+    labels = deployment.weigh(sequences, {max(sequences)}).labels
+    return {sequence for sequence in sequences if labels[sequence].votes is not None}
+
+
+def voters_for(deployment: Deployment, learner: Learner) -> Ensemble:
+    """Return the models of a deployment, to vote on the rows of a student.
 
     Features that the student's learner shares with the deployment are computed by it, which keeps them: they are the
     most work, and are needed again to train the student.
@@ -119,17 +145,8 @@ def plan(
     voters = deployment.curator.ensemble
     theirs = voters.learner
     if isinstance(learner, Heads) and isinstance(theirs, Heads) and learner.sight() == theirs.sight():
-        voters = voters.seeing_by(learner)
-    with stages("votes") as progress:
-        return asking.prepare(
-            deployment.curator,
-            rows,
-            voters=voters,
-            order=options.order,
-            seed=options.seed,
-            queries=options.queries,
-            progress=progress,
-        )
+        return voters.seeing_by(learner)
+    return voters
 
 
 def distill(
@@ -156,12 +173,15 @@ def distill(
     targets = choose(labels, len(labels), settings, len(artifact.classes))
     student = train_student(learner, ground, artifact.classes, targets, seed=settings.seed)
     accuracy = None if tested is None else _accuracy(deployment, student, tested)
-    marks = [_mark(deployment, labels, end, settings, learner, ground, tested) for end in _ends(labels)]
-    if marks:
-        spent = artifact.recipe.budget.nats(labels.points[len(labels)].spent_steps)
-        marks.append(Mark(len(labels), int(targets.kept.sum()), spent, accuracy))
+    marks = curve_of(deployment, labels, settings)
+    if tested is not None and marks:
+        *earlier, last = marks  # whose student is the one above
+        marks = [
+            _tested_mark(deployment, labels, mark, settings, learner, ground, tested) for mark in earlier
+        ]
+        marks.append(last._replace(accuracy=accuracy))
     evaluation = None if tested is None else {"rows": len(tested.rows), "accuracy": accuracy}
-    files = files_of(student) | {"labels.csv": labels_file(labels, targets.kept, artifact.classes.values)}
+    files = files_of(student) | {LABELS: labels_file(labels, targets.kept, artifact.classes.values)}
     card = card_of(deployment, labels, targets, settings, marks, len(rows), student.notes, evaluation)
     return Distilled(student, write_folder(out, files, card))
 
@@ -192,31 +212,36 @@ def choose(labels: Labels, end: int, settings: Settings, n_classes: int) -> Targ
     )
 
 
-def _ends(labels: Labels) -> list[int]:
-    """Return where a learning curve has points, but for the last: that is the student itself."""
-    return sorted(labels.points)[:-1]
+def curve_of(deployment: Deployment, labels: Labels, settings: Settings) -> list[Mark]:
+    """Count what a learning curve has at each of its points; accuracies are added by whoever has rows to test on."""
+    ends = sorted(labels.points)
+    return [_mark(deployment, labels, end, settings) for end in ends] if len(ends) > 1 else []
 
 
-def _mark(
+def _mark(deployment: Deployment, labels: Labels, end: int, settings: Settings) -> Mark:
+    spent = deployment.artifact.recipe.budget.nats(labels.points[end].spent_steps)
+    try:
+        kept = int(choose(labels, end, settings, len(deployment.artifact.classes)).kept.sum())
+    except NothingToLearn:  # as yet
+        kept = 0
+    return Mark(end, kept, spent, None)
+
+
+def _tested_mark(
     deployment: Deployment,
     labels: Labels,
-    end: int,
+    mark: Mark,
     settings: Settings,
     learner: Learner,
     ground: Ground,
-    tested: Exam | None,
+    tested: Exam,
 ) -> Mark:
-    classes, budget = deployment.artifact.classes, deployment.artifact.recipe.budget
-    spent = budget.nats(labels.points[end].spent_steps)
-    try:
-        targets = choose(labels, end, settings, len(classes))
-    except NothingToLearn:  # as yet
-        return Mark(end, 0, spent, None)
-    accuracy = None
-    if tested is not None:
-        student = train_student(learner, ground, classes, targets, seed=settings.seed)
-        accuracy = _accuracy(deployment, student, tested)
-    return Mark(end, int(targets.kept.sum()), spent, accuracy)
+    if not mark.kept:
+        return mark
+    classes = deployment.artifact.classes
+    targets = choose(labels, mark.rows, settings, len(classes))
+    student = train_student(learner, ground, classes, targets, seed=settings.seed)
+    return mark._replace(accuracy=_accuracy(deployment, student, tested))
 
 
 def _accuracy(deployment: Deployment, student: Student, tested: Exam) -> float:

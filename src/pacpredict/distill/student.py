@@ -27,6 +27,9 @@ from pacpredict.types import IntArray
 # A classifier of scikit-learn may be named by where it is.
 _SKLEARN = "sklearn."
 
+# Where features are kept and how many threads compute them is nothing of the student, and of nobody's business.
+NOT_ON_CARDS = {"cache", "n_threads"}
+
 # By which a student of each kind of rows can be trained.
 _LEARNERS: dict[RowKind, str] = {
     "table": "a learner of tables, such as xgboost",
@@ -67,26 +70,31 @@ class Ground(NamedTuple):
 
 
 def student_named(name: str, params: Mapping[str, Any] | None = None) -> Learner:
-    """Return what trains a student: a learner by its name, or a classifier of scikit-learn by where it is."""
+    """Return what trains a student: a learner by its name, or a classifier of scikit-learn by where it is.
+
+    The name may come from a card that somebody else wrote, so nothing but a class of estimators is called.
+    """
     if not name.startswith(_SKLEARN):
         return student_of(learner_from(name, params))
+    from sklearn.base import BaseEstimator  # noqa: PLC0415  # takes a second
+
     try:
-        estimator = find_class(name)(**(params or {}))
+        found = find_class(name)
+        if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
+            raise InvalidInput(f"{name} is no estimator of scikit-learn")
+        estimator = found(**(params or {}))
     except (ImportError, AttributeError, TypeError) as problem:
         raise InvalidInput(f"{name} cannot be made: {problem}") from problem
     return student_of(estimator)
 
 
 def describe(given: Any, params: Mapping[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
-    """Return how a card names what a student is trained by: `student_named` makes the same of it, if it is a name.
-
-    Where features are kept and how many threads compute them is nothing of the student, and of nobody's business.
-    """
+    """Return how a card names what a student is trained by: `student_named` makes the same of it, if it is a name."""
     if isinstance(given, str):
         plain = {
             name: str(value) if isinstance(value, Path) else value
             for name, value in (params or {}).items()
-            if name not in {"cache", "n_threads"}
+            if name not in NOT_ON_CARDS
         }
         return given, plain or None
     kind = type(given)

@@ -166,8 +166,9 @@ def _evaluation(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
     said: list[str | Table | list[str]] = []
     if card["evaluation"] is not None:
         found = card["evaluation"]
+        by = "" if card["version"] == 1 else ", says whoever made this card: it is not checked"
         said.append(
-            f"Of {found['rows']:,} rows with known labels the student gets {100 * found['accuracy']:.2f} % right."
+            f"Of {found['rows']:,} rows with known labels the student gets {100 * found['accuracy']:.2f} % right{by}."
         )
     if card["curve"]:
         rows = [
@@ -190,12 +191,30 @@ def _checks(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
         [f"hash of its ledger up to release {history['releases']:,}", f"`{history['chain']}`"],
         ["made", f"{card['made']}, by pacpredict {card['pacpredict']}"],
     ]
+    return [Table(["", ""], facts), *_how_to_check(name, card["version"])]
+
+
+def _how_to_check(name: str, version: int) -> list[str]:
+    command, with_rows = (
+        f"`pacpredict distill {name}{rows} --verify FOLDER`" for rows in ("", " public.csv")
+    )
+    if version == 1:  # as cards of that version have it, which must be found unchanged
+        return [
+            (
+                f"The owner of the deployment says {command}, which replays the ledger and compares every figure, "
+                f"label and file. With the public rows, {with_rows} also trains the student again."
+            )
+        ]
     return [
-        Table(["", ""], facts),
         (
-            f"The owner of the deployment says `pacpredict distill {name} --verify FOLDER`, which replays the ledger "
-            f"and compares every figure, label and file. With the public rows, `pacpredict distill {name} public.csv "
-            "--verify FOLDER` also trains the student again."
+            f"The owner of the deployment says {command}, which replays the ledger and compares with it the promise, "
+            "what was spent, the labels and how they are counted, and every file with card.json. Rows that were asked "
+            f"at random are drawn again. With the public rows, {with_rows} also checks which rows were asked in any "
+            "other order, and trains the student again."
+        ),
+        (
+            "Accuracies, the name of the deployment, the date and the version of pacpredict are not checked by either: "
+            "no ledger knows them, and they are the word of whoever made this card."
         ),
     ]
 

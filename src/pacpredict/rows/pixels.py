@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.exceptions import MissingExtra
+from pacpredict.rows import png
 from pacpredict.show import show
 
 Pixels = npt.NDArray[np.uint8]
@@ -19,7 +20,8 @@ Pixels = npt.NDArray[np.uint8]
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 # Pixels. Models look at some hundred of them on each side; a larger image is better scaled down before.
 LONGEST_SIDE = 4_096
-# Bits per channel that a byte holds; others would lose some, silently.
+# Bits per channel that a byte holds; others would lose some, silently. Of colours in PNG the mode does not tell.
+_MOST_BITS = 8
 _MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 
 
@@ -80,6 +82,7 @@ def _decode(data: bytes, size: tuple[int, int] | None) -> Pixels:
     except ImportError as problem:
         raise MissingExtra("images", "reading image files") from problem
     try:
+        _check_file(data)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # a file that is odd enough to warn of
             with Image.open(io.BytesIO(data), formats=FORMATS) as image:
@@ -92,12 +95,20 @@ def _decode(data: bytes, size: tuple[int, int] | None) -> Pixels:
         ) from problem
 
 
+def _check_file(data: bytes) -> None:
+    """Look for what Pillow passes over."""
+    if data.startswith(png.SIGNATURE) and png.bits_per_channel(data) > _MOST_BITS:
+        raise UnusableImage(
+            f"the image has more than {_MOST_BITS} bits per channel; save it with {_MOST_BITS}"
+        )
+
+
 def _convert(image: Any, size: tuple[int, int] | None) -> Pixels:
     _check_size((image.height, image.width), size)
     if getattr(image, "n_frames", 1) > 1:
         raise UnusableImage("the image is an animation; give one frame of it")
     if image.mode not in _MODES:
         raise UnusableImage(
-            f"pixels of mode {show(image.mode)} have more than 8 bits per channel; save it with 8"
+            f"pixels of mode {show(image.mode)} have more than {_MOST_BITS} bits per channel; save it with {_MOST_BITS}"
         )
     return np.asarray(image.convert("RGB"), np.uint8)

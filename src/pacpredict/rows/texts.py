@@ -101,17 +101,21 @@ class TextSchema:
         if not isinstance(value, str):
             raise error(f"row {row} (from 0): expected a text, got {show(value)}")
         # Before it is looked into: what comes over a network may be megabytes.
-        if len(value) > self.longest:
-            raise error(
-                f"row {row} (from 0): the text has {len(value):,} characters, more than the limit of {self.longest:,}; "
-                "cut it, or ask about its parts"
-            )
+        self._check_length(row, value, error)
         if not is_storable(value):
             raise error(f"row {row} (from 0): {show(value)} is not valid Unicode")
         text = unicodedata.normalize("NFC", value).replace("\r\n", "\n").replace("\r", "\n").strip()
         if not text:
             raise error(f"row {row} (from 0): the text is empty")
+        self._check_length(row, text, error)  # some characters become two or three in the normal form
         return text
+
+    def _check_length(self, row: int, text: str, error: type[InvalidInput]) -> None:
+        if len(text) > self.longest:
+            raise error(
+                f"row {row} (from 0): the text has {len(text):,} characters, more than the limit of {self.longest:,}; "
+                "cut it, or ask about its parts"
+            )
 
 
 def _halves(text: str) -> tuple[str, str]:

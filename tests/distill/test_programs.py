@@ -3,6 +3,7 @@
 import unicodedata
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from records import labels_of, mixed_table
@@ -95,6 +96,28 @@ def test_texts_in_a_table(of_texts, tmp_path):
     many = as_csv({"id": [1, 2, 3], "text": asked}, tmp_path / "many.csv")
     one = as_csv({"said": asked}, tmp_path / "one.csv")
     assert run_program(of_texts, many)[1:] == run_program(of_texts, one)[1:] == ["coffee", "tea", "coffee"]
+
+
+@pytest.mark.parametrize(("separator", "suffix"), [(",", "csv"), (";", "csv"), ("\t", "tsv"), ("\t", "tab")])
+def test_tables_of_texts_as_programs_write_them(of_texts, tmp_path, separator, suffix):
+    """Names of columns and cells of other columns are never taken for texts, however they are separated."""
+    others = ["thé " * 9, "café " * 9]  # would decide, if they were read as part of the text
+    table = pd.DataFrame({"drink": others, "text": ["café; numéro 3", "thé, numéro 3"]})
+    path = tmp_path / f"asked.{suffix}"
+    table.to_csv(path, index=False, sep=separator, encoding="utf-8-sig")
+    assert run_program(of_texts, path) == ["label", "coffee", "tea"]
+
+
+def test_half_a_text_is_not_answered(of_texts, tmp_path):
+    """A comma without quotes cuts a text in two; names on the first of many lines are no text."""
+    path = tmp_path / "asked.csv"
+    path.write_text("text\ncafé\nthé, café\n")
+    assert program_refuses(of_texts, path).endswith("line 3 has 2 cells, and the first line 1")
+    path.write_text('text\n"café\n')
+    assert program_refuses(of_texts, path).startswith(f"{path} cannot be used: ")
+    lines = tmp_path / "asked.txt"
+    lines.write_text("text\ncafé\n")
+    assert program_refuses(of_texts, lines).endswith("name of a column, so call it asked.csv")
 
 
 def test_texts_that_cannot_be_used(of_texts, tmp_path):

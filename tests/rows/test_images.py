@@ -42,6 +42,8 @@ FILES = [encode(image) for image in PIXELS]
         "cells of Parquet": [{"bytes": file, "path": None} for file in FILES],
         "series": pd.Series(FILES),
         "frame": pd.DataFrame({"image": FILES, "label": [0, 1]}),
+        "part of a frame": pd.DataFrame({"image": FILES}, index=[7, 8]),
+        "column of a part": {"image": pd.Series(FILES, index=[7, 8])},
         "mapping": {"image": PIXELS, "label": [0, 1]},
         "records": [{"image": file, "label": 0} for file in FILES],
     }.items(),

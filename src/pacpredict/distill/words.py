@@ -44,7 +44,14 @@ def parts_of(card: Mapping[str, Any]) -> list[Part]:
         Part("How well it does", _evaluation(card)),
         Part(
             "How to use it",
-            ["`python predict.py FILE > labels.csv` needs the library of the model, not pacpredict."],
+            [
+                "`python predict.py FILE > labels.csv` needs the library of the model, not pacpredict.",
+                (
+                    "For rows of a table and for texts FILE is CSV with a line of names; `student.json` says which "
+                    "columns are read. Texts may also stand one on each line of a `.txt` file. For images FILE is an "
+                    "image or a folder of them."
+                ),
+            ],
         ),
         Part("How to check this card", _checks(card)),
     ]

@@ -93,7 +93,7 @@ def _read(given: Any, column: str, size: tuple[int, int] | None, error: type[Inv
     values = values_of(given, column, error)
     if not len(values):
         raise error("there are no images")
-    if isinstance(values[0], list):  # nested lists of numbers, as JSON has arrays
+    if isinstance(next(iter(values)), list):  # nested lists of numbers, as JSON has arrays
         values = _as_array(values, error)
     if isinstance(values, np.ndarray) and values.dtype != object:
         try:

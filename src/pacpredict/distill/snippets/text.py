@@ -1,11 +1,13 @@
-"""Labels for texts, by the student in this folder: python predict.py texts.txt > labels.csv.
+"""Labels for texts, by the student in this folder: python predict.py texts.csv > labels.csv.
 
-A .csv file has texts in the column that student.json names, or in its only one; any other has one on each line.
+A .csv, .tsv or .tab file has texts in the column that student.json names, or in its only one; any other file has one
+on each line. Columns are separated by commas, semicolons or tabs, whichever cuts the first line into most.
 Needs NumPy and scikit-learn, ONNX Runtime and tokenizers, or transformers (student.json says which). Nothing is
 asked of anybody.
 """
 
 import csv
+import io
 import json
 import sys
 import unicodedata
@@ -18,6 +20,7 @@ import numpy as np
 HOME = Path(__file__).parent
 ABOUT = json.loads((HOME / "student.json").read_text("utf-8"))
 AT_ONCE = 32  # texts that a network reads together
+TABLES = (".csv", ".tsv", ".tab")
 
 
 def canonical(text: str) -> str:
@@ -27,16 +30,39 @@ def canonical(text: str) -> str:
 
 def read(path: Path) -> list[str]:
     """Return the texts of a file."""
-    if path.suffix.lower() != ".csv":
-        lines = path.read_text("utf-8-sig").split("\n")
-        return lines[:-1] if lines[-1] == "" else lines
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        table = csv.DictReader(file)
-        names = table.fieldnames or []
-        column = names[0] if len(names) == 1 else ABOUT["column"]
-        if column not in names:
-            raise ValueError(f"it has no column {column!r}, but {', '.join(names)}")
-        return [row[column] or "" for row in table]
+    content = path.read_bytes().decode("utf-8-sig")
+    if path.suffix.lower() in TABLES:
+        return column_of(content)
+    lines = content.replace("\r\n", "\n").split("\n")
+    if lines[0].strip() == ABOUT["column"]:
+        raise ValueError(f"it begins with the name of a column, so call it {path.stem}.csv")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def column_of(content: str) -> list[str]:
+    """Return the texts of a table."""
+    names, *rows = cells_of(content) or [[]]
+    column = names[0] if len(names) == 1 else ABOUT["column"]
+    if column not in names:
+        raise ValueError(f"it has no column {column!r}, but {', '.join(names)}")
+    return [row[names.index(column)] for row in rows]
+
+
+def cells_of(content: str) -> list[list[str]]:
+    """Return a table, names first; its separator is what cuts the first line into most cells."""
+    first = content.partition("\n")[0]
+    separator = max(",;\t", key=lambda each: len(next(csv.reader([first], delimiter=each), ())))
+    lines = csv.reader(
+        io.StringIO(content, newline=""), delimiter=separator, skipinitialspace=True, strict=True
+    )
+    rows: list[list[str]] = []
+    for cells in filter(None, lines):
+        if rows and len(cells) != len(rows[0]):
+            raise ValueError(
+                f"line {lines.line_num} has {len(cells)} cells, and the first line {len(rows[0])}"
+            )
+        rows.append(cells)
+    return rows
 
 
 def words(texts: list[str]) -> Any:
@@ -132,10 +158,10 @@ def predict(texts: list[str]) -> list[Any]:
 
 def main(names: list[str]) -> None:
     if len(names) != 1:
-        sys.exit("name one file with texts: python predict.py texts.txt")
+        sys.exit("name one file with texts: python predict.py texts.csv")
     try:
         texts = read(Path(names[0]))
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, csv.Error) as problem:
         sys.exit(f"{names[0]} cannot be used: {problem}")
     if not texts:
         sys.exit(f"{names[0]} cannot be used: it has no texts")

@@ -81,4 +81,4 @@ def _public_images(n_wanted: int | None) -> tuple[Any, IntArray]:
     table = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
     table = table.iloc[np.random.default_rng(SEED).permutation(len(table))[:n_wanted]]
     images = [np.asarray(Image.open(io.BytesIO(data)).convert("RGB")) for data in table["image"]]
-    return np.stack(images), table["cifar10_label"].to_numpy(np.int64)
+    return np.array(images, np.uint8).reshape(-1, 32, 32, 3), table["cifar10_label"].to_numpy(np.int64)

@@ -58,6 +58,7 @@ def test_images_that_cannot_be_used(of_images, tmp_path):
     Image.fromarray(np.zeros((32, 32), np.uint16)).save(other)
     assert "more than 8 bits" in program_refuses(home, other)
     assert "name images" in program_refuses(home)
+    assert "name images" in program_refuses(home, good, "--help")
     (tmp_path / "empty").mkdir()
     assert "name images" in program_refuses(home, tmp_path / "empty")
 
@@ -131,6 +132,7 @@ def test_texts_that_cannot_be_used(of_texts, tmp_path):
     assert "it has no texts" in program_refuses(of_texts, lines)
     assert "No such file" in program_refuses(of_texts, tmp_path / "nobody.txt")
     assert "name one file" in program_refuses(of_texts)
+    assert "name one file" in program_refuses(of_texts, "--help")
 
 
 @pytest.fixture
@@ -161,4 +163,9 @@ def test_tables_that_cannot_be_used(of_rows, tmp_path):
     assert program_refuses(home, path) == f"{path} cannot be used: row 1, column age: 'old' is no number"
     as_csv(table[:0], path)
     assert "it has no rows" in program_refuses(home, path)
+    path.write_text(",".join(table.columns) + "\n1\n")
+    assert program_refuses(home, path).endswith(f"line 2 has 1 cells, and the first line {table.shape[1]}")
+    path.write_text(",".join(table.columns) + '\n1,"2')
+    assert program_refuses(home, path).startswith(f"{path} cannot be used: ")
     assert "name one file" in program_refuses(home)
+    assert program_refuses(home, "--help").startswith("name one file with rows: python predict.py")

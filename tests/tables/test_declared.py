@@ -202,3 +202,9 @@ def test_dates_in_frames_are_days():
     """A pipeline gets the days as numbers, as every learner does."""
     schema = declared(["2024-01-02", "2024-01-03"], "date")
     assert schema.frame(schema.rows({"x": ["2024-01-02"]}))["x"].tolist() == [19724.0]
+
+
+def test_what_may_mean_missing_is_said_for_both_ways():
+    """Whoever fits in Python has no option: the error says what to put there instead."""
+    with pytest.raises(InvalidTable, match="say so: --missing, or NaN instead of it in Python"):
+        Schema.infer({"x": ["1", "unknown"]}, types={"x": "number"})

@@ -74,7 +74,9 @@ def declare_column(name: str, values: Values, has_missing: bool, declared: Decla
         column.numbers(values, "refuse")
         texts = column.texts(values) if declared.kind == "text" else ()
     except InvalidQuery as problem:
-        raise InvalidTable(f"{problem}; correct it, or if it means missing, say so: --missing") from None
+        raise InvalidTable(
+            f"{problem}; correct it, or if it means missing, say so: --missing, or NaN instead of it in Python"
+        ) from None
     if guess_format(set(texts) - {""}) is not None:
         raise InvalidTable(
             f"column {show(name)} has dates, and cannot be text: declare it a date, or drop it"

@@ -97,7 +97,7 @@ def main(names: list[str]) -> None:
     for path in map(Path, names):
         inside = sorted(path.rglob("*")) if path.is_dir() else []
         files += [file for file in inside if file.suffix.lower() in SUFFIXES] if path.is_dir() else [path]
-    if not files:
+    if not files or any(name.startswith("-") for name in names):
         sys.exit("name images, or a folder with images: python predict.py one.png folder/")
     images = []
     for file in files:

@@ -4,6 +4,7 @@ Needs NumPy and the library that the model is of (student.json says which). Noth
 """
 
 import csv
+import io
 import json
 import math
 import sys
@@ -100,25 +101,32 @@ def predict(rows: list[dict[str, str]]) -> list[Any]:
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a file; a separator is what its first line has most of."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        separator = max(",;\t", key=file.readline().count)
-        file.seek(0)
-        table = csv.DictReader(file, delimiter=separator, restval="", skipinitialspace=True)
-        rows = list(table)
-    if missing := [column["name"] for column in COLUMNS if column["name"] not in (table.fieldnames or ())]:
+    """Return the rows of a file; its separator is what cuts the first line into most cells."""
+    content = path.read_bytes().decode("utf-8-sig")
+    first = content.partition("\n")[0]
+    separator = max(",;\t", key=lambda each: len(next(csv.reader([first], delimiter=each), ())))
+    lines = csv.reader(
+        io.StringIO(content, newline=""), delimiter=separator, skipinitialspace=True, strict=True
+    )
+    names = next(lines, [])
+    if missing := [column["name"] for column in COLUMNS if column["name"] not in names]:
         raise ValueError(f"it has no column {', '.join(missing)}")
+    rows = []
+    for cells in filter(None, lines):
+        if len(cells) != len(names):
+            raise ValueError(f"line {lines.line_num} has {len(cells)} cells, and the first line {len(names)}")
+        rows.append(dict(zip(names, cells, strict=True)))
     if not rows:
         raise ValueError("it has no rows")
     return rows
 
 
 def main(names: list[str]) -> None:
-    if len(names) != 1:
+    if len(names) != 1 or names[0].startswith("-"):
         sys.exit("name one file with rows: python predict.py queries.csv")
     try:
         labels = predict(read(Path(names[0])))
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, csv.Error) as problem:
         sys.exit(f"{names[0]} cannot be used: {problem}")
     csv.writer(sys.stdout, lineterminator="\n").writerows([["label"], *([label] for label in labels)])
 

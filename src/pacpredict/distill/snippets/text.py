@@ -157,7 +157,7 @@ def predict(texts: list[str]) -> list[Any]:
 
 
 def main(names: list[str]) -> None:
-    if len(names) != 1:
+    if len(names) != 1 or names[0].startswith("-"):
         sys.exit("name one file with texts: python predict.py texts.csv")
     try:
         texts = read(Path(names[0]))

@@ -114,6 +114,16 @@ def test_wrong_csv(server, content):
     assert server.n_released == before
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_csv_without_commas(server, separator):
+    """A spreadsheet's semicolons and tabs are told by name, also where a row has a comma of its own."""
+    before = server.n_released
+    reply = invoke(server, f"age{separator}hours\n1,5{separator}2\n".encode(), "text/csv")
+    assert reply.status_code == 400
+    assert "separate the columns by commas; the first line has one name" in reply.text
+    assert server.n_released == before
+
+
 def test_tables_without_names():
     """Columns that had no names come by position, also as pandas splits such a frame."""
     rng = np.random.default_rng(0)

@@ -91,6 +91,7 @@ class Scoring:
         if not cells:
             raise InvalidQuery("the CSV is empty")
         self._limits.check_rows(len(cells) - 1)
+        _check_commas(cells[0])
         return self._rows_of_table(cells[0], [[cell or None for cell in line] for line in cells[1:]])
 
     def _rows_of_table(self, names: list[Any], rows: list[Any]) -> AnyRows:
@@ -102,3 +103,9 @@ class Scoring:
         return self._inputs.rows_from_columns(
             {name: [row[j] for row in rows] for j, name in enumerate(names)}
         )
+
+
+def _check_commas(names: list[str]) -> None:
+    """Refuse what a spreadsheet separates by semicolons or tabs: all columns would be one, and texts be answered so."""
+    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
+        raise InvalidQuery(f"separate the columns by commas; the first line has one name, {show(names[0])}")

@@ -28,7 +28,8 @@ def votes():
 
 @pytest.fixture(scope="module")
 def truth(votes):
-    return votes[:, 0].astype(int)
+    """Labels of which a third is not what most models say, also where all agree."""
+    return (votes[:, 0].astype(int) + (np.arange(ROWS) % 3 == 0)) % D
 
 
 @pytest.mark.parametrize(

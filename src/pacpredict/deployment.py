@@ -210,9 +210,8 @@ class Deployment(Closing):
             None if contested is None else contested.warning(decode),
             limit_warning(recipe.budget, decode, recipe.n_models),
         )
-        units = artifact.space.units
         return {
-            "name": artifact.path.name,
+            "name": artifact.path.absolute().name,
             "identity": artifact.identity,
             "created": artifact.manifest["created"],
             "learner": artifact.learner.name,
@@ -221,9 +220,7 @@ class Deployment(Closing):
             "construction": recipe.construction,
             "rate": recipe.inclusion,
             "records": artifact.n_records,
-            "units": units.count,
-            "unit": units.kind,
-            "largest_unit": int(units.sizes().max()),
+            **artifact.space.units.summary(),
             "contested_share": None if contested is None else contested.share,
             "columns": artifact.schema.summary(),
             "classes": [str(label) for label in artifact.classes.values],

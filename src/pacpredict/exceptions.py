@@ -23,6 +23,7 @@ PacPredictError
 ├── MissingExtra              a package that is not installed with pacpredict alone (also an ImportError)
 ├── NothingToLearn            the labels that were kept cannot train a student; they stay on record
 ├── StudentRefuted            a student is not what its card says, or not of this deployment
+├── PromiseBroken             an audit found what contradicts what is promised of a deployment
 ├── DemoFailed                the server of the demo did not start, or refused a question
 ├── RequestRefused            an HTTP request that is not looked into
 │   ├── InvalidHttp           something that is no HTTP
@@ -157,6 +158,10 @@ class NothingToLearn(PacPredictError):
 
 
 class StudentRefuted(PacPredictError):
+    pass
+
+
+class PromiseBroken(PacPredictError):
     pass
 
 

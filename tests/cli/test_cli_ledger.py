@@ -69,6 +69,7 @@ def test_a_lost_ledger_is_brought_back(home, tmp_path, capsys):
     kept = tmp_path / "kept"
     assert answered(capsys, "ledger", "backup", home, kept) == {"releases": 20, "chain": chain}
     assert "exists already" in refused(capsys, "ledger", "backup", home, kept)
+    assert "is in the artifact" in refused(capsys, "ledger", "backup", home, home / "models" / "kept")
     assert "nothing to restore" in refused(capsys, "ledger", "restore", home, kept)
     (home / "ledger.sqlite").unlink()
     for command in ("show", "predict"):

@@ -6,8 +6,10 @@ import shutil
 import sqlite3
 from contextlib import closing
 
+import psycopg
 import pytest
 from small_deployment import DEPLOYMENT, KEY, ask, check_history, found_home, home_at, make_session, serve_at
+from unkeyed_ledger import forge_unkeyed
 
 from pacpredict.exceptions import (
     ForeignLedger,
@@ -262,6 +264,43 @@ def test_a_fork_is_stopped_by_the_anchor(home, tmp_path, anchor):
             session.serve([ask(3)])
 
 
+MEDDLED_ANCHORS = {
+    "swallowed": (
+        "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+        "CREATE TRIGGER swallow BEFORE INSERT OR UPDATE ON pacpredict_anchors FOR EACH ROW EXECUTE FUNCTION swallow()",
+    ),
+    "a rule": ("CREATE RULE swallow AS ON DELETE TO pacpredict_anchors DO INSTEAD NOTHING",),
+    "emptied by a crash": ("ALTER TABLE pacpredict_anchors SET UNLOGGED",),
+}
+
+
+@pytest.mark.parametrize("how", MEDDLED_ANCHORS)
+def test_an_anchor_that_does_not_keep_what_it_is_told(home, url, how):
+    """No answer leaves that an anchor in PostgreSQL has only seemed to note, or would forget."""
+    serve_at(home, 1, anchor=url)
+    with home.open(anchor=url) as ledger:
+        session = make_session(ledger)
+        session.serve([ask(2)])
+        with psycopg.connect(url, autocommit=True) as database:
+            for statement in MEDDLED_ANCHORS[how]:
+                database.execute(statement)
+        for _ in range(2):
+            with pytest.raises(LedgerError):
+                session.serve([ask(3)])
+
+
+def test_a_witness_that_keeps_nothing(home, tmp_path, monkeypatch):
+    """What a witness says is on record is compared with what it was told."""
+    anchor = str(tmp_path / "anchor")
+    with home.open(anchor=anchor) as ledger:
+        session, far = make_session(ledger), ledger._witnesses[1]
+        session.serve([ask(1)])
+        seen = far.read()
+        monkeypatch.setattr(far, "advance", lambda _: seen)
+        with pytest.raises(LedgerUnavailable, match="does not keep"):
+            session.serve([ask(2)])
+
+
 def test_answers_stop_when_the_anchor_is_away(home, tmp_path):
     """An anchor that cannot be reached is noticed before an answer leaves."""
     anchor = tmp_path / "disk" / "anchor"
@@ -438,12 +477,14 @@ TRIGGERS = {
     "state": "CREATE TRIGGER lose BEFORE UPDATE ON state BEGIN SELECT raise(ignore); END",
     "last": "CREATE TRIGGER lose AFTER INSERT ON records BEGIN DELETE FROM records WHERE sequence = NEW.sequence; END",
     "change": "CREATE TRIGGER lose AFTER INSERT ON records BEGIN UPDATE records SET chain = x'00'; END",
+    "query": "CREATE TRIGGER lose AFTER INSERT ON records BEGIN UPDATE records SET digest = NULL; END",
+    "count": "CREATE TRIGGER lose BEFORE UPDATE ON key_use BEGIN SELECT raise(ignore); END",
 }
 
 
 @pytest.mark.parametrize("what", TRIGGERS)
 def test_a_database_that_does_not_keep_what_it_gets(home, what):
-    """If a trigger loses what is written, no answer leaves, and the history is where it was."""
+    """If there is a trigger, which may lose what is written, no answer leaves, and the history is where it was."""
     with home.open() as ledger:
         session = make_session(ledger)
         session.serve([ask(1)])
@@ -455,6 +496,50 @@ def test_a_database_that_does_not_keep_what_it_gets(home, what):
             database.execute("DROP TRIGGER lose")
         ((release,),) = session.serve([ask(2)])
         assert release.sequence == 2
+
+
+@pytest.mark.parametrize("kind", ["TRIGGER", b"trigger", "trigger\0"])
+def test_a_trigger_that_is_called_otherwise(home, kind):
+    """A trigger is refused however its kind is written in the file: SQLite obeys all of these."""
+    with home.open() as ledger:
+        session = make_session(ledger)
+        session.serve([ask(1)])
+        with closing(sqlite3.connect(home.ledger)) as database, database:
+            database.execute(TRIGGERS["query"])
+            database.execute("PRAGMA writable_schema = ON")
+            database.execute("UPDATE sqlite_master SET type = ? WHERE type = 'trigger'", (kind,))
+        with pytest.raises(LedgerError, match="does not keep"):
+            session.serve([ask(2)])
+
+
+@pytest.mark.parametrize("n_answered", [0, 30])
+def test_nobody_gets_a_signature_by_going_back_to_the_first_version(home, n_answered):
+    """A ledger that anybody can forge is not taken over, nor signed, once the artifact had one under its key."""
+    with home.open() as ledger:
+        session = make_session(ledger)
+        if n_answered:
+            session.serve([ask(*range(n_answered))])
+    home.open().close()  # has checked all of it
+    forge_unkeyed(home.ledger, n_answered + 200)
+    with pytest.raises(LedgerConflict, match="anybody can forge"):
+        home.open()
+    with pytest.raises(LedgerConflict, match="anybody can forge"):
+        home.moved(None, None, n_answered)
+    with closing(sqlite3.connect(home.ledger)) as database:
+        assert database.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
+
+
+def test_a_running_session_signs_no_ledger_of_the_first_version(home):
+    """The same when such a ledger comes into its place while a session has it open."""
+    with home.open() as ledger:
+        session = make_session(ledger)
+        session.serve([ask(1)])
+        forge_unkeyed(home.ledger, 200)
+        for _ in range(2):  # the second time over a new connection
+            with pytest.raises(LedgerError):
+                session.serve([ask(2)])
+    with closing(sqlite3.connect(home.ledger)) as database:
+        assert database.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
 
 
 # --- what an outsider found --------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ import hmac
 import math
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -285,6 +287,19 @@ def test_what_waiting_does_not_change(ledger, keyring):
     assert type(session.serve([ask(*range(100, 104), client="lab")])[0]) is RateReached
 
 
+def test_revoked_against_a_trigger(tmp_path):
+    """Nobody is told that a key is revoked while a trigger keeps it valid."""
+    with (
+        SqliteLedger(tmp_path / "ledger", key=KEY, deployment=DEPLOYMENT) as ledger,
+        Keyring(ledger, STEP) as keyring,
+    ):
+        keyring.make(Terms("lab"))
+        with closing(sqlite3.connect(tmp_path / "ledger")) as database:
+            database.execute("CREATE TRIGGER keep BEFORE UPDATE ON keys BEGIN SELECT raise(ignore); END")
+        with pytest.raises(LedgerDamaged, match="it has a trigger"):
+            keyring.revoke("lab")
+
+
 def test_revoked_in_the_middle(ledger, keyring):
     """A key that is revoked between being recognised and the turn is answered nothing new."""
     keyring.make(Terms("lab", queries=100))
@@ -316,13 +331,14 @@ def test_sessions_that_race(opening, keyring):
 
 def test_keys_move_with_the_ledger(tmp_path, url):
     """A ledger that moves to PostgreSQL, or is brought back from a backup, has its keys and what they have used."""
+    for name in ("home", "kept"):
+        (tmp_path / name).mkdir()
     with (
-        SqliteLedger(tmp_path / "ledger", key=KEY, deployment=DEPLOYMENT) as here,
+        SqliteLedger(tmp_path / "home" / "ledger", key=KEY, deployment=DEPLOYMENT) as here,
         Keyring(here, STEP) as keyring,
     ):
         token = keyring.make(Terms("lab", queries=5))
         make_session(here).serve([ask(1, 2, client="lab")])
-        (tmp_path / "kept").mkdir()
         back_up(here, tmp_path / "kept" / "backup")
         with move(here, url) as there, Keyring(there, STEP) as moved:
             assert moved.recognise([token])[0].terms.queries == 5

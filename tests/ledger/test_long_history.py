@@ -43,7 +43,7 @@ def look_at_little(monkeypatch):
 def meddle(home, statement):
     """Write to the database as somebody does who has no key."""
     database = sqlite3.connect(home.ledger)
-    database.execute(statement)
+    database.executescript(statement)
     database.commit()
     database.close()
 
@@ -93,6 +93,17 @@ OLD_DAMAGE = {
     "missing to the end of a look": f"DELETE FROM records WHERE sequence = {LITTLE}",
     "changed": "UPDATE records SET label = 1 - label WHERE sequence = 5",
     "forgotten": "UPDATE records SET digest = NULL WHERE sequence = 5",
+    "missing to the end": "DELETE FROM records WHERE sequence > 5",
+    "all missing": "DELETE FROM records",
+    "no text": "UPDATE records SET time = CAST(x'ff' AS TEXT) WHERE sequence = 5",
+    "of another kind": (
+        "CREATE TABLE others AS SELECT * FROM records; DROP TABLE records; ALTER TABLE others RENAME TO records; "
+        "UPDATE records SET question = 'a text', noisy = NULL WHERE sequence = 5"
+    ),
+    "a time that is none": (
+        "CREATE TABLE others AS SELECT * FROM records; DROP TABLE records; ALTER TABLE others RENAME TO records; "
+        "UPDATE records SET time = NULL WHERE sequence = 5"
+    ),
 }
 
 
@@ -107,10 +118,10 @@ def test_a_server_finds_damage_in_the_old_part(tmp_path, monkeypatch, statement)
         session = make_session(ledger)
         look_through_all(ledger)
         meddle(home, statement)
-        with pytest.raises(LedgerDamaged, match="record"):
+        with pytest.raises(LedgerDamaged):
             look_through_all(ledger)
         for use in (ledger.keep_up, ledger.check, lambda: session.serve([ask(10**6)])):
-            with pytest.raises(LedgerDamaged, match="record"):
+            with pytest.raises(LedgerDamaged):
                 use()
 
 

@@ -2,9 +2,11 @@
 
 import psycopg
 import pytest
-from small_deployment import DEPLOYMENT, KEY, ask, make_session
+from small_deployment import DEPLOYMENT, KEY, STEP, ask, make_session
 
 from pacpredict.exceptions import LedgerDamaged, LedgerError, LedgerUnavailable
+from pacpredict.ledger.keyring import Keyring
+from pacpredict.ledger.keys import Terms
 from pacpredict.ledger.postgres import PostgresConnection, PostgresLedger, describe_url
 
 # What makes a session see temporary tables, with everything that was written, and takes it out of the real ones.
@@ -17,6 +19,18 @@ ELSEWHERE = """
 FORGETFUL = "PERFORM set_config('synchronous_commit', 'off', true);"
 FUNCTION = "CREATE FUNCTION meddle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {} RETURN NULL; END $$"
 TRIGGER = "CREATE TRIGGER meddle AFTER INSERT ON records FOR EACH ROW EXECUTE FUNCTION meddle()"
+
+# What takes the last records away after all was read back: it writes where the commit comes upon another trigger.
+LATE = """
+    CREATE TEMP TABLE IF NOT EXISTS late (x int);
+    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'late') THEN
+        CREATE CONSTRAINT TRIGGER late AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION public.undo();
+    END IF;
+    INSERT INTO late VALUES (1);
+"""
+UNDO = FUNCTION.replace("meddle", "public.undo").format("DELETE FROM public.records WHERE sequence > 3;")
+COMPUTED = "CREATE FUNCTION meddle({}) RETURNS {} LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN {} RETURN {}; END $$"
 
 MEDDLING = {
     "names that lead elsewhere": (FUNCTION.format(ELSEWHERE), TRIGGER),
@@ -32,6 +46,41 @@ MEDDLING = {
     "a rule": ("CREATE RULE meddle AS ON DELETE TO records DO ALSO NOTHING",),
     "a policy": ("ALTER TABLE records ENABLE ROW LEVEL SECURITY",),
     "tables that a crash empties": ("ALTER TABLE records SET UNLOGGED",),
+    "a default": (
+        UNDO,
+        COMPUTED.replace("IMMUTABLE", "").format("", "int", LATE, "1"),
+        "ALTER TABLE records ADD COLUMN more int",
+        "ALTER TABLE records ALTER COLUMN more SET DEFAULT meddle()",
+    ),
+    "a condition": (
+        UNDO,
+        COMPUTED.replace("IMMUTABLE", "").format("bigint", "bool", LATE, "true"),
+        "ALTER TABLE records ADD CONSTRAINT meddle CHECK (meddle(sequence)) NOT VALID",
+    ),
+    "a condition instead of the ledger's own": (
+        COMPUTED.format("bigint", "bool", "", "true"),
+        "ALTER TABLE state DROP CONSTRAINT state_one_check",
+        "ALTER TABLE state ADD CONSTRAINT state_one_check CHECK (one = 1 AND meddle(one))",
+    ),
+    "a condition of a type": (
+        COMPUTED.format("text", "bool", "", "true"),
+        "CREATE DOMAIN kind AS text CHECK (meddle(VALUE))",
+        "ALTER TABLE records ALTER COLUMN kind TYPE kind",
+    ),
+    "a computed column": (
+        COMPUTED.format("bigint", "int", "", "1"),
+        "ALTER TABLE records ADD COLUMN more int GENERATED ALWAYS AS (meddle(sequence)) STORED",
+    ),
+    "a computed index": (
+        COMPUTED.format("bigint", "int", "", "1"),
+        "CREATE INDEX meddle ON records (meddle(sequence))",
+    ),
+    "an index of a computed part": (
+        COMPUTED.format("bigint", "int", "", "1"),
+        "CREATE INDEX meddle ON records (sequence) WHERE meddle(sequence) = 1",
+    ),
+    "a foreign key": ("CREATE TABLE others (x bigint REFERENCES records (sequence) ON DELETE CASCADE)",),
+    "a table below": ("CREATE TABLE others () INHERITS (key_use)",),
 }
 
 
@@ -79,6 +128,21 @@ def test_code_that_is_no_trigger(url, served):
     run(url, "ALTER TABLE records DROP CONSTRAINT meddle")
     ((release,),) = session.serve([ask(4)])
     assert (release.sequence, n_records(url)) == (4, 4)
+
+
+def test_operators_of_somebody_else(url, served):
+    """A division that the database itself lacks, of a decimal by an integer, is not looked for elsewhere."""
+    keys = Keyring(served, STEP)
+    keys.make(Terms("clinic", rate=60))
+    run(
+        url,
+        "CREATE FUNCTION meddle(numeric, bigint) RETURNS float8 LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'somebody else was asked'; END $$",
+        "CREATE OPERATOR / (LEFTARG = numeric, RIGHTARG = bigint, FUNCTION = meddle)",
+    )
+    ((release,),) = make_session(served).serve([ask(4, client="clinic")])
+    assert release.sequence == 4
+    assert keys.all()[0].drained > 0
 
 
 SETTINGS = (

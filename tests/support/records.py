@@ -44,8 +44,17 @@ def mixed_pool(n=120, n_classes=2, seed=0, **options):
     return Pool.of(table, labels_of(table, n_classes, seed), **options)
 
 
-def recipe(seed=1, n_models=4, step=2.0**-8, total=1.0, exposure=None, when_exhausted="halt", **options):
-    budget = Budget(step, total, when_exhausted=when_exhausted, exposure=exposure)
+def recipe(
+    seed=1,
+    n_models=4,
+    step=2.0**-8,
+    total=1.0,
+    exposure=None,
+    charging="adaptive",
+    when_exhausted="halt",
+    **options,
+):
+    budget = Budget(step, total, charging, when_exhausted, exposure)
     return Recipe(seed, budget, n_models, **options)
 
 

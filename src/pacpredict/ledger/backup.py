@@ -19,7 +19,7 @@ def back_up(ledger: SqlLedger, path: Path) -> Link:
     """Write the history of a ledger to a new file; returns how far it goes. Others wait meanwhile."""
     if os.path.lexists(path):
         raise InvalidInput(f"{path} exists already: a backup never replaces another; choose a new name")
-    if path.absolute().parent == Path(ledger.location).parent:
+    if Path(ledger.location).parent.resolve() in path.resolve().parents:
         raise InvalidInput(
             f"{path} is in the artifact, which holds nothing but its own files; choose another place"
         )
@@ -29,16 +29,18 @@ def back_up(ledger: SqlLedger, path: Path) -> Link:
             copy_tables(here, there)
             ledger.write_head(there, head._replace(moved_to=head.moved_to or ledger.location))
 
-        make_file(path, ledger.key, fill)
+        make_file(path, fill)
     return Link(head.sequence, head.chain)
 
 
-def restore(backup: Path, path: Path, key: bytes, deployment: str, seen: Link) -> SqliteLedger:
+def restore(
+    backup: Path, path: Path, key: bytes, deployment: str, seen: Link, *, adopt: bool = False
+) -> SqliteLedger:
     """Put a backup into the place of a ledger that is lost, if it holds all that was shown to anybody.
 
-    The chain of `seen` may be empty: then only the number of releases is known.
+    The chain of `seen` may be empty: then only the number of releases is known. `adopt` is for SqlLedger.
     """
-    with SqliteLedger(backup, key=key, deployment=deployment, create=False) as kept:
+    with SqliteLedger(backup, key=key, deployment=deployment, create=False, adopt=adopt) as kept:
         head = kept.head()
         if head.sequence < seen.sequence:
             raise LedgerConflict(
@@ -55,7 +57,7 @@ def restore(backup: Path, path: Path, key: bytes, deployment: str, seen: Link) -
                 copy_tables(here, there)
                 kept.write_head(there, head._replace(moved_to=None))
 
-            make_file(draft, key, fill)
+            make_file(draft, fill)
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     draft.replace(path)

@@ -27,7 +27,7 @@ class Connection(Protocol):
         """Begin a transaction that excludes those of all other writers."""
 
     def settle(self) -> None:
-        """Undo, in a transaction, what code within the database may have made of names and settings."""
+        """Undo, in a transaction, or refuse, what code within the database may have made of what was written."""
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]: ...
 

@@ -7,7 +7,7 @@ older ones are checked when they are read, by a server while it runs, and by `le
 from pacpredict.exceptions import LedgerDamaged
 from pacpredict.ledger import head as heads
 from pacpredict.ledger.connections import Connection
-from pacpredict.ledger.records import COLUMNS, first_link, link_of_row
+from pacpredict.ledger.records import CHAIN, COLUMNS, first_link, link_of_row
 
 # How many records at the end are counted: as many as take hundredths of a second.
 COUNTED = 100_000
@@ -33,7 +33,7 @@ def check_end(connection: Connection, key: bytes, location: str) -> None:
         is_whole = head.chain == start
     else:
         (record,) = connection.run(_FIRST_RECORD)
-        begins = link_of_row(key, start, record) == record[COLUMNS.index("chain")]
+        begins = link_of_row(key, start, record) == record[CHAIN]
         is_whole = begins and (last, chain, n) == (head.sequence, head.chain, min(last - first + 1, COUNTED))
     if not is_whole:
         raise damaged(

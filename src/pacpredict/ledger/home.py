@@ -166,7 +166,9 @@ class Home:
             _check_alone(self.ledger)
             link = Link(sequence or 0, b"") if seen is None or not seen.place else seen.link
             link = link._replace(sequence=max(link.sequence, seen.sequence if seen else 0, sequence or 0))
-            ledger = opened.enter_context(restore(backup, self.ledger, self.key, self.deployment, link))
+            ledger = opened.enter_context(
+                restore(backup, self.ledger, self.key, self.deployment, link, adopt=self._adopts())
+            )
             far = self._anchor(ledger, seen, anchor, opened)
             near.replace(_sighting(ledger, seen)._replace(anchor=None if far is None else far.location))
             self.old_witness.unlink(missing_ok=True)
@@ -242,15 +244,24 @@ class Home:
         return seen._replace(anchor=None)
 
     def _own(self) -> SqliteLedger:
-        return SqliteLedger(self.ledger, key=self.key, deployment=self.deployment, create=False)
+        return SqliteLedger(
+            self.ledger, key=self.key, deployment=self.deployment, create=False, adopt=self._adopts()
+        )
+
+    def _adopts(self) -> bool:
+        """Say whether a history that is under no key may be taken over: only until a witness has seen one that is."""
+        return not self.witness.exists()
 
     def _connect(self, url: str | None, at: Failpoints, seen: Sighting | None) -> SqlLedger:
+        adopt = self._adopts()
         try:
             if url is None:
                 return SqliteLedger(
-                    self.ledger, key=self.key, deployment=self.deployment, create=False, at=at
+                    self.ledger, key=self.key, deployment=self.deployment, create=False, adopt=adopt, at=at
                 )
-            return _postgres(url)(url, key=self.key, deployment=self.deployment, create=False, at=at)
+            return _postgres(url)(
+                url, key=self.key, deployment=self.deployment, create=False, adopt=adopt, at=at
+            )
         except LedgerUnavailable as problem:
             if seen is None:
                 raise

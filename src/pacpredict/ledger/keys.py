@@ -69,9 +69,11 @@ RECORDED = (
 REVOKE = "UPDATE keys SET revoked = ?, mac = ? WHERE name = ?"
 # `drained` is when the bucket of a rate was, or will be, empty: it fills within a minute, and a new answer takes out
 # its part of that.
+# Of one type on both sides of the division: PostgreSQL then takes its own operator, and none that somebody has defined.
 _COUNT = (
     "UPDATE key_use SET queries = queries + ?, steps = steps + ?, drained = CASE WHEN drained > ? THEN drained ELSE ? "
-    "END + ? * COALESCE((SELECT 60.0 / rate FROM keys WHERE keys.name = key_use.name), 0.0) WHERE name = ?"
+    "END + ? * COALESCE((SELECT CAST(60.0 AS DOUBLE PRECISION) / CAST(rate AS DOUBLE PRECISION) FROM keys "
+    "WHERE keys.name = key_use.name), CAST(0.0 AS DOUBLE PRECISION)) WHERE name = ?"
 )
 
 

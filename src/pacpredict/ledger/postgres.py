@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pacpredict.exceptions import InvalidInput, LedgerDamaged, LedgerError, LedgerUnavailable, MissingExtra
 from pacpredict.ledger import postgres_guard
+from pacpredict.ledger.ending import damaged
 from pacpredict.ledger.postgres_guard import Guard
 from pacpredict.ledger.records import Row
 from pacpredict.ledger.schema import POSTGRESQL, Migration, begin_schema, is_current, migrate
@@ -60,6 +61,7 @@ class PostgresLedger(SqlLedger):
         deployment: str | None = None,
         create: bool = True,
         patience_s: float = _PATIENCE_S,
+        adopt: bool = False,
         at: Failpoints = nowhere,
     ) -> None:
         self._url = url
@@ -68,11 +70,11 @@ class PostgresLedger(SqlLedger):
         if create:
             with PostgresConnection(url, patience_s) as connection:
                 connection.begin_schema()
-                connection.make_tables(key, self.migrations)
+                connection.make_tables(self.migrations)
                 if not connection.run("SELECT ledger FROM state"):
                     found_ledger(connection, key, deployment)
                 connection.commit()
-        super().__init__(key, deployment, at)
+        super().__init__(key, deployment, at, adopt=adopt)
 
     @property
     def location(self) -> str:
@@ -84,7 +86,7 @@ class PostgresLedger(SqlLedger):
             connection.check_tables()
             if not is_current(connection.run, self.migrations):
                 connection.begin_schema()
-                migrate(connection.run, POSTGRESQL, self.key, self.migrations)
+                migrate(connection.run, POSTGRESQL, self._adopting, self.migrations)
                 connection.commit()
         except BaseException:
             connection.close()
@@ -93,8 +95,11 @@ class PostgresLedger(SqlLedger):
 
 
 class PostgresConnection:
-    def __init__(self, url: str, patience_s: float = _PATIENCE_S) -> None:
+    """A connection to a ledger; or to what has another `table`, which is guarded likewise."""
+
+    def __init__(self, url: str, patience_s: float = _PATIENCE_S, table: str = "schema_version") -> None:
         self.location = describe_url(url)
+        self._table = table
         self._patience_s = patience_s
         self._guard: Guard | None = None  # until there are tables
         self._warnings: list[str] = []
@@ -136,6 +141,10 @@ class PostgresConnection:
 
         Its commit is synchronous whatever a connection pooler has made of the session's settings.
         """
+        self.run(self._guarded().begin_turn)
+
+    def begin_note(self) -> None:
+        """Begin a transaction that locks nothing."""
         self.run(self._guarded().begin)
 
     def settle(self) -> None:
@@ -144,7 +153,7 @@ class PostgresConnection:
     def _guarded(self) -> Guard:
         """Find the tables, once, and refuse those that somebody has meddled with."""
         if self._guard is None:
-            ((number, name),) = self.run(postgres_guard.FIND)
+            ((number, name),) = self.run(postgres_guard.FIND.format(table=self._table))
             guard = Guard(number, name)
             self.run(guard.names)
             self.run(guard.check)
@@ -154,11 +163,11 @@ class PostgresConnection:
     def _has_tables(self) -> bool:
         return self.run("SELECT to_regclass('schema_version')") != [(None,)]
 
-    def make_tables(self, key: bytes, migrations: Sequence[Migration]) -> None:
+    def make_tables(self, migrations: Sequence[Migration]) -> None:
         """Create the tables, or bring them up to date, in a transaction of the caller."""
         if not self._has_tables():
             begin_schema(self.run, POSTGRESQL)
-        migrate(self.run, POSTGRESQL, key, migrations)
+        migrate(self.run, POSTGRESQL, None, migrations)
 
     def check_tables(self) -> None:
         if not self._has_tables():
@@ -178,6 +187,8 @@ class PostgresConnection:
         except psycopg.Error as problem:
             # Its own text may quote the row, which must not get into a log.
             raise self._explain(problem) from None
+        except UnicodeDecodeError:  # in a database whose encoding is SQL_ASCII
+            raise damaged(self.location, "a text in it is not UTF-8") from None
         return rows
 
     def run_many(self, statement: str, rows: Sequence[Row]) -> None:
@@ -228,8 +239,9 @@ class PostgresConnection:
             return reuse_conflict()
         if code == postgres_guard.MEDDLED_CODE:
             return LedgerDamaged(
-                f"{what} has a trigger, a rule, a policy or a table that does not survive a crash, which did not come "
-                "from pacpredict. Nothing was released: remove it"
+                f"{what} has a trigger, a rule, a policy or other code (of a default, a condition, an index, a table "
+                "below another) that did not come from pacpredict, or a table that does not survive a crash. Nothing "
+                "was released: remove it"
             )
         if code.startswith(_REFUSED):
             return LedgerUnavailable(

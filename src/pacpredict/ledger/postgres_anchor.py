@@ -4,13 +4,14 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from pacpredict.exceptions import LedgerUnavailable
+from pacpredict.exceptions import LedgerError, LedgerUnavailable
 from pacpredict.ledger.postgres import PostgresConnection, describe_url
 from pacpredict.ledger.witness import Sighting
 
 T = TypeVar("T")
 
-_TABLE = """CREATE TABLE IF NOT EXISTS pacpredict_anchors (
+_NAME = "pacpredict_anchors"
+_TABLE = f"""CREATE TABLE IF NOT EXISTS {_NAME} (
     ledger TEXT PRIMARY KEY, kind TEXT NOT NULL, location TEXT NOT NULL, place TEXT NOT NULL,
     sequence BIGINT NOT NULL, chain TEXT NOT NULL
 )"""
@@ -40,18 +41,26 @@ class PostgresAnchor:
         return self._run(self._read)
 
     def advance(self, sighting: Sighting) -> Sighting:
-        def note(connection: PostgresConnection) -> Sighting:
-            connection.run(_NOTE_FARTHER, _values(sighting))
-            return self._read(connection) or sighting
-
-        return self._run(note)
+        return self._note(_NOTE_FARTHER, sighting) or sighting._replace(sequence=-1)
 
     def replace(self, sighting: Sighting) -> None:
-        self._run(lambda connection: connection.run(_NOTE, _values(sighting)))
+        self._note(_NOTE, sighting)
 
     def close(self) -> None:
         with self._lock:
             self._give_up()
+
+    def _note(self, statement: str, sighting: Sighting) -> Sighting | None:
+        """Note a sighting, in a table that nobody has meddled with; returns what stands there then."""
+
+        def note(connection: PostgresConnection) -> Sighting | None:
+            connection.begin_note()
+            connection.run(statement, _values(sighting))
+            noted = self._read(connection)
+            connection.commit()
+            return noted
+
+        return self._run(note)
 
     def _read(self, connection: PostgresConnection) -> Sighting | None:
         rows = connection.run(_READ, (self._ledger_id,))
@@ -62,12 +71,12 @@ class PostgresAnchor:
             for attempt in (1, 2):
                 try:
                     if self._connection is None:
-                        self._connection = PostgresConnection(self._url)
+                        self._connection = PostgresConnection(self._url, table=_NAME)
                         self._connection.run(_TABLE)
                     return job(self._connection)
-                except LedgerUnavailable:
+                except LedgerError as problem:
                     self._give_up()
-                    if attempt == 2:
+                    if attempt == 2 or not isinstance(problem, LedgerUnavailable):
                         raise
         raise AssertionError("the loop returns or raises")
 

@@ -21,7 +21,7 @@ COLUMNS = (
     "sequence", "digest", "kind", "client", "request", "asked", "label", "charged_steps", "spent_steps", "time",
     "chain", "question", "noisy",
 )  # fmt: skip
-_CHAIN = COLUMNS.index("chain")
+CHAIN = COLUMNS.index("chain")
 Row = tuple[Any, ...]
 
 # Hashed before everything else; a change of the format below needs a new one.
@@ -60,7 +60,7 @@ def to_rows(key: bytes, entries: Iterable[Entry], spent: int, time: str, link: b
         spent += entry.charged_steps
         row = to_row(Record(entry, spent, time, b""))
         link = link_of_row(key, link, row)
-        yield (*row[:_CHAIN], link, *row[_CHAIN + 1 :])
+        yield (*row[:CHAIN], link, *row[CHAIN + 1 :])
 
 
 def to_row(record: Record) -> Row:
@@ -88,9 +88,9 @@ def from_row(row: Row) -> Record:
     try:
         votes = None if question is None else _read_question(question, label is not None)
         released = None if noisy is None else _read_only(np.frombuffer(noisy, "<f8").astype(np.float64))
-    except (ValueError, struct.error) as problem:
+    except (ValueError, TypeError, struct.error) as problem:
         raise LedgerDamaged(
-            f"record {sequence} of the ledger is damaged: its stored numbers have an impossible length. "
+            f"record {sequence} of the ledger is damaged: its stored numbers have an impossible length or kind. "
             "Restore the ledger from a backup that is not older"
         ) from problem
     entry = Entry(sequence, charged, label, votes, released, digest, kind, client, request, asked)
@@ -101,29 +101,26 @@ def link_of_row(key: bytes, link: bytes, row: Row) -> bytes:
     """Compute the link of a row as it is stored, from the link before it."""
     sequence, digest, kind, client, request, asked, label, charged, spent, time, _, question, noisy = row
     try:
-        numbers = _NUMBERS.pack(sequence, charged, spent)
-        choice = None if label is None else _LENGTH.pack(label)
-    except struct.error:  # a number that no session writes: nothing that it could be chained to
+        parts = (
+            link,
+            _NUMBERS.pack(sequence, charged, spent),
+            field(None if label is None else _LENGTH.pack(label)),
+            field(digest),
+            field(as_bytes(kind)),
+            field(as_bytes(client)),
+            field(request),
+            field(asked),
+            field(time.encode()),
+            field(question),
+            field(noisy),
+        )
+    except (
+        struct.error,
+        AttributeError,
+        TypeError,
+    ):  # what no session writes: nothing that it could be chained to
         return b""
-    return hmac.digest(
-        key,
-        b"".join(
-            (
-                link,
-                numbers,
-                field(choice),
-                field(digest),
-                field(as_bytes(kind)),
-                field(as_bytes(client)),
-                field(request),
-                field(asked),
-                field(time.encode()),
-                field(question),
-                field(noisy),
-            )
-        ),
-        "sha256",
-    )
+    return hmac.digest(key, b"".join(parts), "sha256")
 
 
 def field(value: bytes | None) -> bytes:

@@ -1,6 +1,8 @@
 """Take a ledger of the first version, whose chain had no key, to one that whoever lacks the key cannot forge.
 
-The old chain is checked from the first record to the state before anything of it is taken over.
+The old chain is checked from the first record to the state before anything of it is taken over. But whoever can write
+to the database can compute such a chain. So none is signed once the artifact has seen a history that is under the key:
+a forged ledger of the first version would otherwise get a MAC for any belief and any spending.
 """
 
 import hashlib
@@ -9,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pacpredict.exceptions import LedgerDamaged
+from pacpredict.exceptions import LedgerConflict, LedgerDamaged
 from pacpredict.ledger import head as heads
 from pacpredict.ledger.records import Row, as_bytes, field, first_link, link_of_row
 from pacpredict.mechanism.question import request_key
@@ -31,11 +33,20 @@ _NEW_RECORD = "UPDATE records SET request = ?, asked = ?, chain = ? WHERE sequen
 _log = logging.getLogger(__name__)
 
 
-def rekey(run: Run, key: bytes) -> None:
-    """Chain all records anew under the key, in a transaction of the caller; a new ledger has none."""
+def rekey(run: Run, key: bytes | None) -> None:
+    """Chain all records anew under the key, in a transaction of the caller; a new ledger has none.
+
+    Without a key, a ledger that has a history is refused.
+    """
     found = run(_OLD_STATE)
     if not found:
         return
+    if key is None:
+        raise LedgerConflict(
+            "the ledger is one of the first version, which anybody can forge, and this deployment has gone on with one "
+            "that is under its key: it is an older copy, or somebody has made it. Nothing was released: bring back the "
+            "latest"
+        )
     ((ledger, deployment, created, moved_to, old_head, *numbers, step, origin, log_belief),) = found
     old, new, n = _old_first_link(ledger, deployment), first_link(key, ledger, deployment), 0
     run("INSERT INTO old_chains (sequence, chain) VALUES (0, ?)", (old,))

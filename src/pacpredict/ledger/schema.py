@@ -98,7 +98,7 @@ _KEYS = (
 )
 
 # Statements, and functions of the key for what statements cannot do.
-Migration = Sequence[str | Callable[[Run, bytes], None]]
+Migration = Sequence[str | Callable[[Run, bytes | None], None]]
 
 # MIGRATIONS[n] takes a database from version n to n + 1. Never change one that was published: add the next.
 MIGRATIONS: Sequence[Migration] = (_TABLES, _KEYED, _LIMITED, _KEYS)
@@ -123,8 +123,13 @@ def is_current(run: Run, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
     return bool(versions[0] == len(migrations))
 
 
-def migrate(run: Run, dialect: Dialect, key: bytes, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Apply what is missing, in a transaction of the caller: another process may have been faster."""
+def migrate(
+    run: Run, dialect: Dialect, key: bytes | None, migrations: Sequence[Migration] = MIGRATIONS
+) -> None:
+    """Apply what is missing, in a transaction of the caller: another process may have been faster.
+
+    The key is given where a history that was under none may be taken over.
+    """
     if is_current(run, migrations):
         return
     ((version,),) = run("SELECT version FROM schema_version")

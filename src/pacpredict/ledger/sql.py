@@ -15,30 +15,18 @@ from typing import NamedTuple
 
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.ledger import head as heads
-from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.connections import Connection, Connections
 from pacpredict.ledger.ending import check_end, damaged
 from pacpredict.ledger.head import Head
+from pacpredict.ledger.history import CHAIN_AT, History
 from pacpredict.ledger.keys import ANY, count_use, find_by
-from pacpredict.ledger.records import (
-    COLUMNS,
-    Record,
-    Row,
-    first_link,
-    from_row,
-    link_of_row,
-    next_link,
-    to_rows,
-)
+from pacpredict.ledger.records import CHAIN, COLUMNS, Row, first_link, to_rows
 from pacpredict.ledger.schema import MIGRATIONS, Migration
 from pacpredict.mechanism.allowance import Allowance
-from pacpredict.mechanism.ledger import Answer, Entry, Failpoints, State, check_continues, nowhere
+from pacpredict.mechanism.ledger import Entry, Failpoints, State, check_continues, nowhere
 
 # After a connection was lost during a commit: how long to try to find out what became of it.
 _INQUIRY_S = 5.0
-
-# Queries looked up by one statement, and records read by one.
-_PAGE = 500
 
 _HEAD = f"SELECT {', '.join(heads.COLUMNS)} FROM state"  # noqa: S608  # all of it is written here
 _UPDATE = "UPDATE state SET " + ", ".join(f"{column} = ?" for column in heads.COLUMNS)  # noqa: S608
@@ -47,18 +35,6 @@ _FOUND = (
 )
 _NAMES, _MARKS = ", ".join(COLUMNS), ", ".join("?" * len(COLUMNS))
 _INSERT = f"INSERT INTO records ({_NAMES}) VALUES ({_MARKS})"  # noqa: S608
-# A record is checked against the link before it, which stands in the row before.
-_LINKED = (
-    f"SELECT {', '.join(f'records.{column}' for column in COLUMNS)}, before.chain FROM records "  # noqa: S608
-    "LEFT JOIN records AS before ON before.sequence = records.sequence - 1 "
-)
-_READ = _LINKED + "WHERE records.sequence > ? AND records.sequence <= ? ORDER BY records.sequence LIMIT ?"
-_RECALL = _LINKED + "WHERE records.digest IN ({})"
-_REQUEST = _LINKED + "WHERE records.request = ? ORDER BY records.sequence LIMIT 1"
-_CHAIN_AT = "SELECT chain FROM records WHERE sequence = ?"
-_OLD_CHAIN_AT = "SELECT chain FROM old_chains WHERE sequence = ?"
-_FIRST = "SELECT min(sequence) FROM records"
-
 
 # What a turn has written: the chain of the state, that of a record, and how many records come after another.
 _WRITTEN = (
@@ -81,10 +57,11 @@ def found_ledger(connection: Connection, key: bytes, deployment: str | None) -> 
     connection.run(_FOUND, heads.to_row(key, head))
 
 
-class SqlLedger(Closing):
+class SqlLedger(History):
     """A ledger in a database that threads, and processes with a ledger object each, may share.
 
-    `key` protects the history: the same at every opening, and known to nobody who may only write to the database.
+    `key` protects the history: the same at every opening, and known to nobody who may only write to the database. With
+    `adopt`, a history of the first version, which was under no key, is taken over.
     """
 
     kind: str  # of database
@@ -93,9 +70,12 @@ class SqlLedger(Closing):
     asks_after_lost_commits = False
     migrations: Sequence[Migration] = MIGRATIONS
 
-    def __init__(self, key: bytes, deployment: str | None, at: Failpoints = nowhere) -> None:
+    def __init__(
+        self, key: bytes, deployment: str | None, at: Failpoints = nowhere, *, adopt: bool = False
+    ) -> None:
         self.deployment = deployment
         self.key = key
+        self._adopting = key if adopt else None
         self._at = at
         self._kept: tuple[bytes, State] | None = None  # the last state that was seen, and its chain value
         self._genuine: tuple[Row, Head] | None = None  # the last row of the state whose MAC was right
@@ -107,11 +87,7 @@ class SqlLedger(Closing):
         self.id = ""
         self._head = self.head()  # in a turn, where it began
         self.id = self._head.ledger
-
-    @property
-    def location(self) -> str:
-        """Where it is, without anything that gives access."""
-        raise NotImplementedError
+        self._adopting = None  # what a later connection finds was under the key
 
     def _connect(self) -> Connection:
         """Connect to the database, with the tables up to date."""
@@ -149,21 +125,6 @@ class SqlLedger(Closing):
             self._kept = head.chain, head.state
         return head.state
 
-    def recall(self, digests: Collection[bytes]) -> dict[bytes, Answer]:
-        wanted = list(digests)
-        found: dict[bytes, Answer] = {}
-        for start in range(0, len(wanted), _PAGE):
-            page = wanted[start : start + _PAGE]
-            for record in self._read(_RECALL.format(", ".join("?" * len(page))), page):
-                entry = record.entry
-                if entry.digest is not None and entry.label is not None:
-                    found[entry.digest] = Answer(entry.sequence, entry.label, entry.charged_steps)
-        return found
-
-    def request(self, request: bytes) -> bytes | None:
-        found = self._read(_REQUEST, (request,))
-        return found[0].entry.asked if found else None
-
     def allowances(self, clients: Collection[str]) -> dict[str, Allowance]:
         state = self.load()
         if state is None or state.step is None:
@@ -192,7 +153,7 @@ class SqlLedger(Closing):
         charged = sum(entry.charged_steps for entry in entries)
         before = self._head.chain
         rows = list(to_rows(self.key, entries, state.spent_steps - charged, _now(), before))
-        head = self._head._replace(chain=rows[-1][COLUMNS.index("chain")] if rows else before, state=state)
+        head = self._head._replace(chain=rows[-1][CHAIN] if rows else before, state=state)
         self._at("before-insert")
         if rows:
             writer.run_many(_INSERT, rows)
@@ -231,7 +192,7 @@ class SqlLedger(Closing):
                 connection = self._connect()
                 try:
                     connection.begin()  # waits until the lost transaction has ended, one way or the other
-                    is_there = connection.run(_CHAIN_AT, (sequence,)) == [(chain,)]
+                    is_there = connection.run(CHAIN_AT, (sequence,)) == [(chain,)]
                     # A later commit is confirmed by a synchronous standby only with all that came before it.
                     connection.run("UPDATE state SET one = one")
                     connection.commit()
@@ -242,16 +203,6 @@ class SqlLedger(Closing):
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.1)
-
-    def entries(self) -> Iterator[Entry]:
-        return (record.entry for record in self.records())
-
-    def records(self, after: int = -1, until: int | None = None) -> Iterator[Record]:
-        """Yield the records in order, between two numbers; by default all that are there now."""
-        last, end = after, self.head().sequence if until is None else until
-        while last < end and (rows := self._connections.read(_READ, (last, end, _PAGE))):
-            yield from (from_row(row[:-1]) for row in rows)
-            last = rows[-1][0]
 
     def head(self) -> Head:
         """Read where the ledger stands; refuse to believe it if it does not continue what was seen before."""
@@ -277,32 +228,6 @@ class SqlLedger(Closing):
                 "copies of it were in use. Nothing was released: bring the one back that was seen"
             )
 
-    def chain_at(self, sequence: int) -> bytes | None:
-        """Return the chain value after a number of releases, if the ledger has come so far."""
-        rows = self._connections.read(_CHAIN_AT, (sequence,))
-        if rows:
-            return bytes(rows[0][0])
-        ((first,),) = self._connections.read(_FIRST)
-        # Before the first record: a ledger may begin at a snapshot of any number.
-        return first_link(self.key, self.id, self.deployment) if first in (None, sequence + 1) else None
-
-    def sequence_of(self, chain: bytes) -> int | None:
-        """Return after how many releases the chain had this value, if it ever had."""
-        rows = self._connections.read("SELECT sequence FROM records WHERE chain = ?", (chain,))
-        if rows:
-            return int(rows[0][0])
-        return 0 if chain == first_link(self.key, self.id, self.deployment) else None
-
-    def old_chain_at(self, sequence: int) -> bytes | None:
-        """Return the chain value that a record had in the first version of ledgers."""
-        rows = self._connections.read(_OLD_CHAIN_AT, (sequence,))
-        return bytes(rows[0][0]) if rows else None
-
-    def last_old_sequence(self) -> int:
-        """Return how many releases the ledger had when it was upgraded from the first version; -1 if it never was."""
-        ((last,),) = self._connections.read("SELECT max(sequence) FROM old_chains")
-        return -1 if last is None else int(last)
-
     def confirm(self, sequence: int) -> None:
         """Do nothing: what was committed is on disk. That the disk is not turned back is for a witness to see."""
 
@@ -327,38 +252,6 @@ class SqlLedger(Closing):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
-
-    def links(self, head: Head, after: int = 0, until: int | None = None) -> Iterator[tuple[Record, bytes]]:
-        """Yield the records between two numbers, up to a head, each with the chain value that it should have."""
-        link = self.chain_at(after) or first_link(self.key, head.ledger, head.deployment)
-        for record in self.records(after, head.sequence if until is None else until):
-            link = next_link(self.key, link, record)
-            yield record, link
-
-    def check_links(self, after: int, most: int | None = None) -> int:
-        """Check records since one that was checked before, without replaying what they say; all, or so many at most.
-
-        Returns up to which one every record is checked then.
-        """
-        head = self.head()
-        until = head.sequence if most is None else min(head.sequence, after + most)
-        for record, link in self.links(head, after, until):
-            if record.chain != link:
-                raise damaged(self.location, f"record {record.entry.sequence} or one before it was changed")
-        return until
-
-    def _read(self, statement: str, values: Sequence[object]) -> list[Record]:
-        """Read single records, each checked against the link before it."""
-        return [self._checked(row) for row in self._connections.read(statement, values)]
-
-    def _checked(self, row: Row) -> Record:
-        *stored, before = row
-        record = from_row(tuple(stored))
-        if before is None:  # the first, or one whose predecessor was taken away
-            before = first_link(self.key, self.id, self.deployment)
-        if link_of_row(self.key, before, tuple(stored)) != record.chain:
-            raise damaged(self.location, f"record {record.entry.sequence} or the one before it was changed")
-        return record
 
     def _remember(self, link: Link) -> None:
         with self._seen_lock:

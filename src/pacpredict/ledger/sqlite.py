@@ -14,6 +14,7 @@ from urllib.parse import quote
 from pacpredict.exceptions import LedgerDamaged, LedgerError, LedgerUnavailable
 from pacpredict.files import DRAFT_SUFFIX, sync_directory
 from pacpredict.ledger.connections import Connection
+from pacpredict.ledger.ending import damaged
 from pacpredict.ledger.records import Row
 from pacpredict.ledger.schema import SQLITE, begin_schema, is_current, migrate
 from pacpredict.ledger.sql import SqlLedger, found_ledger
@@ -24,6 +25,10 @@ _PATIENCE_S = 30.0
 
 # Rows that one statement inserts: other threads go on in between, which takes longer than to insert a row.
 _ROWS_AT_ONCE = 16
+
+# Pages that the write-ahead log has before they are brought into the file, 16 MB: a page of the index of digests that
+# is written twice meanwhile is brought there once. With the 1,000 of SQLite commits took a tenth to a fifth more time.
+_PAGES_OF_LOG = 4000
 
 T = TypeVar("T")
 
@@ -45,13 +50,14 @@ class SqliteLedger(SqlLedger):
         deployment: str | None = None,
         create: bool = True,
         patience_s: float = _PATIENCE_S,
+        adopt: bool = False,
         at: Failpoints = nowhere,
     ) -> None:
         self._path = Path(path).absolute()
         self._patience_s = patience_s
         if create and not self._path.exists():
-            make_file(self._path, key, lambda draft: found_ledger(draft, key, deployment))
-        super().__init__(key, deployment, at)
+            make_file(self._path, lambda draft: found_ledger(draft, key, deployment))
+        super().__init__(key, deployment, at, adopt=adopt)
 
     @property
     def location(self) -> str:
@@ -62,7 +68,7 @@ class SqliteLedger(SqlLedger):
         try:
             if not is_current(connection.run, self.migrations):
                 connection.begin()
-                migrate(connection.run, SQLITE, self.key, self.migrations)
+                migrate(connection.run, SQLITE, self._adopting, self.migrations)
                 connection.commit()
         except BaseException:
             connection.close()
@@ -93,6 +99,7 @@ class SqliteConnection:
         try:
             self.run("PRAGMA journal_mode = WAL")
             self.run("PRAGMA synchronous = FULL")
+            self.run(f"PRAGMA wal_autocheckpoint = {_PAGES_OF_LOG}")
             # If a sync failed before, what it should have written is now written elsewhere, and synced again.
             self.run("PRAGMA wal_checkpoint(PASSIVE)")
         except BaseException:
@@ -120,7 +127,7 @@ class SqliteConnection:
         self.run("BEGIN IMMEDIATE")
 
     def settle(self) -> None:
-        """Do nothing: a trigger of SQLite changes rows, and neither names nor settings."""
+        """Do nothing: whatever code could have run, `commit` refuses."""
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         try:
@@ -139,6 +146,15 @@ class SqliteConnection:
             raise self._explain(problem) from problem
 
     def commit(self) -> None:
+        """Commit, unless there are triggers: what they make of rows cannot all be read back.
+
+        Whoever can write to the file can also write "TRIGGER", which SQLite takes for the same.
+        """
+        if self.run("SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table', 'index', 'view') LIMIT 1"):
+            raise damaged(
+                self._name,
+                "it has a trigger, and so does not keep what is written to it. Nothing was released: remove it",
+            )
         self.run("COMMIT")
 
     def rollback(self) -> None:
@@ -178,7 +194,10 @@ class SqliteConnection:
 
     def _explain(self, problem: sqlite3.Error) -> LedgerError:
         """Say what to do about an error of SQLite, by its primary code."""
-        code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+        # Python itself finds texts that are not UTF-8.
+        is_text = isinstance(problem, sqlite3.OperationalError)
+        uncoded = sqlite3.SQLITE_CORRUPT if is_text else sqlite3.SQLITE_MISUSE
+        code = getattr(problem, "sqlite_errorcode", uncoded) & 0xFF
         what = f"the ledger at {self._path}"
         match code:
             case sqlite3.SQLITE_CONSTRAINT:
@@ -219,7 +238,7 @@ def _widen(statement: str) -> str:
     return f"{insertion.replace('INSERT', 'INSERT OR FAIL', 1)}{values}{', '.join([row] * _ROWS_AT_ONCE)}"
 
 
-def make_file(path: Path, key: bytes, fill: Callable[[Connection], None]) -> None:
+def make_file(path: Path, fill: Callable[[Connection], None]) -> None:
     """Make a ledger that is complete as soon as it can be seen, and never one over another.
 
     `fill` writes what it holds into empty tables.
@@ -231,7 +250,7 @@ def make_file(path: Path, key: bytes, fill: Callable[[Connection], None]) -> Non
         try:
             connection.begin()
             begin_schema(connection.run, SQLITE)
-            migrate(connection.run, SQLITE, key)
+            migrate(connection.run, SQLITE, None)
             fill(connection)
             connection.commit()
         finally:

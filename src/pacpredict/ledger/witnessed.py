@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged
+from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.sql import Link, SqlLedger
 from pacpredict.ledger.witness import Sighting, Witness
@@ -128,7 +128,12 @@ class WitnessedLedger(Closing):
     def _note(self, link: Link) -> None:
         self._looked_at = -1  # if one of them cannot be reached, the next turn finds that out before it draws
         for witness in self._witnesses:
-            self._check_seen(witness.advance(self._sighting.at(link)))
+            noted = witness.advance(self._sighting.at(link))
+            if noted.sequence < link.sequence:
+                raise LedgerUnavailable(
+                    f"{witness.location} does not keep what it is told, and no answer leaves that it cannot remember"
+                )
+            self._check_seen(noted)
         self._looked_at = self.ledger.n_connections
         self._confirmed = max(self._confirmed, link.sequence)
 

@@ -1,18 +1,21 @@
 """Nobody waits for others longer than need be: small requests not for large ones, good ones not for bad ones."""
 
+import asyncio
 import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import pytest
 from artifacts import fit_small
 from live_server import LiveServer, curator_of
 from postgres_server import PostgresServer
 from records import recipe
 
 from pacpredict.deployment import Deployment
-from pacpredict.exceptions import LedgerUnavailable
+from pacpredict.exceptions import InvalidQuery, LedgerUnavailable
+from pacpredict.serving.jobs import Job
 
 N_LARGE = 12  # more than there are threads on most machines
 LARGE_ROWS = 40
@@ -105,6 +108,49 @@ def test_repeated_queries_need_no_turn(fitted, rows):
             assert ask(server, rows[:3]).json()["predictions"] == first["predictions"]
             assert not fresh.done()
         assert fresh.result().status_code == 200
+
+
+def test_requests_that_are_refused(fitted, rows):
+    """A row is answered although requests that are refused, and take time to read, never cease to come."""
+    is_over = threading.Event()
+    with LiveServer(curator_of(fitted)) as server:
+        pipeline = server.service._pipeline
+        gone = asyncio.Future(loop=pipeline._loop)
+        gone.cancel()
+
+        def refuse():
+            time.sleep(0.002)
+            if not is_over.is_set():
+                pipeline._small.arrived.put(Job(refuse, gone))
+            raise InvalidQuery("nothing")
+
+        try:
+            pipeline._small.arrived.put(Job(refuse, gone))
+            assert ask(server, rows[:1]).status_code == 200
+        finally:
+            is_over.set()
+
+
+class Panic(BaseException):
+    """As libraries written in Rust raise it."""
+
+
+@pytest.mark.parametrize("where", ["read", "requests", "serve"])
+@pytest.mark.parametrize("kind", [Panic, SystemExit, StopIteration, asyncio.CancelledError, MemoryError])
+def test_whatever_a_request_raises(fitted, rows, monkeypatch, where, kind):
+    """A request fails with what it raises, however often, and the next one is answered."""
+    curator = curator_of(fitted)
+    with LiveServer(curator) as server:
+        owner = server.service._scoring if where == "read" else curator
+
+        def fail(*_):
+            raise kind
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, where, fail)
+            for _ in range(len(server.service._pipeline._small_threads) + 1):
+                assert ask(server, rows[:1]).json()["code"] == "internal-error"
+        assert ask(server, rows[:1]).status_code == 200
 
 
 class Failing:

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from artifacts import copy_artifact, fit_small
 from browser import Seen, running_browser
-from live_server import LiveServer, plain_rows
+from live_server import LiveServer, curator_of, plain_rows
 from records import mixed_table, recipe, small_learner
+from whole_values import image_pool, images, letters, png, small_heads, text_pool
 
 from pacpredict import defaults
 from pacpredict.core.plan import plan
@@ -19,6 +20,7 @@ from pacpredict.ledger.keys import Terms
 from pacpredict.pages.words import percent
 from pacpredict.serving.access import Keyed
 from pacpredict.serving.metrics import Counted
+from pacpredict.training.fit import fit
 from pacpredict.training.pool import Pool
 
 ODD_NAMES = (
@@ -179,6 +181,51 @@ def test_columns_that_are_called_like_parts_of_a_form(browser, tmp_path):
         asked = deployment.ask(pd.DataFrame([row]))
         assert server.n_released == 1  # what was typed is what the library reads: it is on record already
         assert asked.releases[0].sequence == 1
+
+
+def test_an_image_is_asked_about_by_its_file(browser, tmp_path):
+    """Whoever has an image chooses its file; the server gets its bytes, and says what is wrong with another."""
+    curator = curator_of(fit(image_pool(), small_heads(), recipe(n_models=8), n_jobs=1))
+    (tmp_path / "one.png").write_bytes(png(images(1, seed=5)[0][0]))
+    (tmp_path / "other.png").write_bytes(b"no image")
+    with LiveServer(curator) as server, Visit(browser, server) as visit:
+        page = visit.loaded()
+        assert page.get_by_label("image of 6 x 6 pixels").get_attribute("type") == "file"
+        page.set_input_files('#ask [data-column="image"]', tmp_path / "other.png")
+        page.click("#ask button")
+        page.wait_for_selector("#answer.refused")
+        assert "not an image that can be read" in page.inner_text("#answer")
+        page.set_input_files('#ask [data-column="image"]', tmp_path / "one.png")
+        page.click("#ask button")
+        page.wait_for_selector("#answer strong")
+        asked = curator.ask([(tmp_path / "one.png").read_bytes()])
+        assert page.inner_text("#answer strong") == asked.labels[0]
+        assert server.n_released == 1
+
+
+def test_a_text_is_asked_about_as_it_is_typed(browser):
+    """Whoever has a text types or pastes it, quotes and lines included."""
+    curator = curator_of(fit(text_pool(), small_heads(letters), recipe(n_models=8), n_jobs=1))
+    text = 'a "lovely" film;\nwarm,\nand ünusual'
+    with LiveServer(curator) as server, Visit(browser, server) as visit:
+        page = visit.loaded()
+        page.get_by_label("text").fill(text)
+        page.click("#ask button")
+        page.wait_for_selector("#answer strong")
+        assert page.inner_text("#answer strong") == curator.ask([text]).labels[0]
+        assert server.n_released == 1
+
+
+def test_a_server_that_is_gone(browser, deployment):
+    """Whoever asks a server that does not answer any more is told so beside the form."""
+    with serve(deployment) as server, Visit(browser, server) as visit:
+        page = visit.loaded()
+        fill_in(page, plain_rows(mixed_table(1, seed=5))[0])
+        page.route("**/invocations", lambda route: route.abort())
+        page.click("#ask button")
+        page.wait_for_selector("#answer.refused")
+        assert "This did not work" in page.inner_text("#answer")
+        assert server.n_released == 0
 
 
 def test_wrong_values_are_explained(browser, deployment):

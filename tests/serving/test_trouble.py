@@ -3,15 +3,17 @@
 import os
 import shutil
 import subprocess
+import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from artifacts import fit_small
-from live_server import ServerProcess, tensors
+from live_server import LiveServer, ServerProcess, tensors
 from records import recipe
 
 from pacpredict.deployment import Deployment
+from pacpredict.serving import service
 
 SHIM = Path(__file__).with_name("failing_disk.c")
 
@@ -65,3 +67,21 @@ def check_history(home, n_queries):
         found = deployment.verify()
         digests = Counter(entry.digest for entry in deployment._ledger.entries())
     assert found.releases == n_queries == len(digests)
+
+
+def test_looks_go_on_after_what_nobody_foresaw(home, monkeypatch, capfd):
+    """A look at the ledger that fails in an unknown way is logged, and others are taken after it."""
+    looked, went_on = [], threading.Event()
+    monkeypatch.setattr(service, "_SECONDS_BETWEEN_LOOKS", 0.01)
+    with Deployment.open(home) as deployment:
+
+        def keep_up():
+            looked.append(None)
+            if len(looked) == 1:
+                raise TypeError("unforeseen")
+            went_on.set()
+
+        monkeypatch.setattr(deployment.curator, "keep_up", keep_up)
+        with LiveServer(deployment.curator):
+            assert went_on.wait(30)
+    assert "a look at the ledger failed" in capfd.readouterr().err

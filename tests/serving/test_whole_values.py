@@ -1,7 +1,11 @@
 """Images and texts over HTTP: every form of one value is the same query, and what cannot be used costs nothing."""
 
 import base64
+import gc
 import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
@@ -11,6 +15,7 @@ from records import recipe
 from tritonclient import http as triton
 from whole_values import SIDE, image_pool, images, letters, png, small_heads, text_pool, texts
 
+from pacpredict.serving.limits import Limits
 from pacpredict.training.fit import fit
 
 PIXELS, TEXTS = images(8, seed=5)[0], texts(8, seed=5)[0]
@@ -56,6 +61,10 @@ IMAGE_BODIES = {
     "instances of lists": lambda p: {"instances": [[encoded(p)]]},
     "instances of pixels": lambda p: {"instances": p[None].tolist()},
     "records": lambda p: {"dataframe_records": [{"image": encoded(p)}]},
+    "records with further columns": lambda p: {
+        "dataframe_records": [{"patient": "P-7", "image": encoded(p), "age": 7}]
+    },
+    "lines of base64": lambda p: {"instances": [base64.encodebytes(png(p)).decode()]},
     "split": lambda p: {"dataframe_split": {"columns": ["image"], "data": [[encoded(p)]]}},
     "columns": lambda p: {"inputs": {"image": [encoded(p)]}},
 }
@@ -104,6 +113,8 @@ BAD_IMAGES = {
     "five dimensions": (tensor([1, 1, SIDE, SIDE, 3], "UINT8", [0] * 108), "1 to 4 lengths"),
     "fractions": (tensor([1, SIDE, SIDE, 3], "FP32", [0.5] * 108), "whole numbers"),
     "a missing pixel": (tensor([1, SIDE, SIDE, 3], "UINT8", [None] + [0] * 107), "whole numbers"),
+    "no image of many pixels": (tensor([0, 10**18, SIDE, 3], "UINT8", []), "holds no numbers"),
+    "images of no pixels": (tensor([1, 0, 10**18, 3], "UINT8", []), "holds no numbers"),
     "too few": (tensor([2, SIDE, SIDE, 3], "UINT8", [0] * 108), "needs 216 values"),
     "ragged": (tensor([1, SIDE, SIDE, 3], "UINT8", [[[0] * 18] * 5]), "nested data"),
     "two tensors": (tensor([1], "BYTES", [GOOD]) * 2, "expected one input, got 2"),
@@ -120,6 +131,88 @@ def test_bad_images_are_refused_and_not_charged(image_server, name):
     assert reply.status_code == 400
     assert re.search(said, reply.json()["error"]), reply.text
     assert image_server.n_released == before
+
+
+def test_files_as_they_are_are_explained(image_server):
+    """Whoever sends a file itself, or the URL of its content, is told how it comes; nothing is released."""
+    before = image_server.n_released
+    reply = image_server.http.post("/invocations", content=png(PIXELS[0]))
+    assert reply.status_code == 400
+    assert 'the file of an image, which comes in base64: {"instances": ["..."]}' in reply.json()["error"]
+    url = f"data:image/png;base64,{encoded(PIXELS[0])}"
+    reply = image_server.http.post("/invocations", json={"instances": [url]})
+    assert reply.status_code == 400
+    assert "as base64, without what stands before the comma" in reply.json()["error"]
+    assert image_server.n_released == before
+
+
+def test_small_files_of_large_images_are_counted_by_their_pixels():
+    """A file of black takes a hundredth of its pixels: how many a request may hold is known before one is decoded."""
+    fitted = fit(image_pool(), small_heads(), recipe(n_models=4), n_jobs=1)
+    with LiveServer(curator_of(fitted), limits=Limits(pixel_bytes=3 * SIDE * SIDE * 3)) as server:
+        four, three = ([encoded(image) for image in PIXELS[:n]] for n in (4, 3))
+        forms = {
+            "instances": four,
+            "inputs": {"image": four},
+            "dataframe_records": [{"image": one} for one in four],
+        }
+        replies = [server.http.post("/invocations", json={form: rows}) for form, rows in forms.items()]
+        replies.append(server.infer(tensor([4], "BYTES", four)))
+        for reply in replies:
+            assert reply.status_code == 400
+            assert "4 rows in one request are too many; send at most 3" in reply.json()["error"]
+        assert server.n_released == 0
+        assert len(labels(server.infer(tensor([3], "BYTES", three)))) == 3
+
+
+def test_small_requests_of_large_images_are_counted_together(monkeypatch):
+    """Who has images decoded while those of others fill the memory is told to come again, and then is answered."""
+    curator = curator_of(fit(image_pool(), small_heads(), recipe(n_models=4), n_jobs=1))
+    real, is_voting, may_go_on = curator.requests, threading.Event(), threading.Event()
+
+    def vote(*given):
+        is_voting.set()
+        assert may_go_on.wait(30)
+        return real(*given)
+
+    monkeypatch.setattr(curator, "requests", vote)
+    limits = Limits(pixel_bytes=3 * SIDE * SIDE * 3, held_bodies=1)
+    three, one = ({"instances": [encoded(image) for image in some]} for some in (PIXELS[:3], PIXELS[3:4]))
+    with LiveServer(curator, limits=limits) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(server.http.post, "/invocations", json=three)
+        assert is_voting.wait(30)
+        refused = server.http.post("/invocations", json=one)
+        may_go_on.set()
+        assert (refused.status_code, refused.json()["code"]) == (503, "busy")
+        assert len(labels(first.result())) == 3
+        wait_until_nothing_is_held(server)
+        assert len(labels(server.http.post("/invocations", json=one))) == 1
+
+
+def test_images_of_requests_that_fail_are_forgotten(monkeypatch):
+    """Images of a request that fails when they are decoded already go with the reply, without a search for garbage."""
+    curator = curator_of(fit(image_pool(), small_heads(), recipe(n_models=4), n_jobs=1))
+
+    def fail(*_):
+        raise RuntimeError
+
+    with LiveServer(curator) as server:
+        monkeypatch.setattr(curator, "requests", fail)
+        gc.disable()
+        try:
+            assert (
+                server.http.post("/invocations", json={"instances": [encoded(PIXELS[0])]}).status_code == 500
+            )
+            wait_until_nothing_is_held(server)
+        finally:
+            gc.enable()
+
+
+def wait_until_nothing_is_held(server):
+    deadline = time.monotonic() + 10
+    while server.service._pixels._n_held:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def test_every_form_of_a_text_is_the_same_query(text_server):
@@ -185,6 +278,18 @@ def test_rows_of_json_are_named_as_they_were_sent(text_server, image_server, tex
     assert reply.status_code == 400
     assert re.search(said, reply.json()["error"]), reply.text
     assert server.n_released == before
+
+
+@pytest.mark.parametrize("column", ["good", {"good": 0, "bad": 1}, 5, None, True], ids=str)
+@pytest.mark.parametrize("form", ["inputs", "instances", "dataframe_records"])
+def test_a_column_that_is_no_list_is_refused(text_server, image_server, form, column):
+    """A text in place of a list is not taken for its letters, nor an object for its keys: beyond the limit of rows."""
+    for server, name in ((text_server, "text"), (image_server, "image")):
+        before = server.n_released
+        reply = server.http.post("/invocations", json={form: {name: column}})
+        assert reply.status_code == 400, reply.text
+        assert f"column '{name}' must be a list" in reply.json()["error"]
+        assert server.n_released == before
 
 
 BAD_FEATURES = {

@@ -1,12 +1,16 @@
 """Reading of bodies within the limits."""
 
 import asyncio
+import threading
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from starlette.requests import ClientDisconnect, Request
 
 from pacpredict.exceptions import BodyTooLarge, BodyTooSlow, InvalidQuery, ServerBusy, UnsupportedEncoding
+from pacpredict.rows.images import Images
+from pacpredict.rows.kind import AnyRows
 from pacpredict.serving.limits import Limits
 
 
@@ -61,3 +65,27 @@ class Bodies:
     def _too_large(self) -> BodyTooLarge:
         most = self._limits.body_bytes
         return BodyTooLarge(f"the body is larger than {most:,} bytes; send fewer rows at a time")
+
+
+class HeldPixels:
+    """Counts the pixels of all images that were decoded and are still in memory: small files can have many."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._n_held = 0  # bytes
+        self._most_held = limits.held_bodies * limits.pixel_bytes
+        self._lock = threading.RLock()  # memory may be given back at any moment, also within `hold`
+
+    def hold(self, rows: AnyRows) -> None:
+        """Count rows as long as they live, or raise ServerBusy."""
+        if not isinstance(rows, Images):
+            return
+        size = rows.pixels.nbytes
+        with self._lock:
+            if self._n_held and self._n_held + size > self._most_held:
+                raise ServerBusy("the server has many images to look at; try again in a moment")
+            self._n_held += size
+        weakref.finalize(rows, self._give_back, size).atexit = False
+
+    def _give_back(self, size: int) -> None:
+        with self._lock:
+            self._n_held -= size

@@ -43,7 +43,7 @@ class InferenceProtocol:
         request = parse_json(head)
         parameters = read_object(request, "parameters")
         tensors = _read_inputs(request.get("inputs"), binary, self._inputs)
-        self._limits.check_rows(tensors[0].head.shape[0])
+        self._limits.check_rows(tensors[0].head.shape[0], self._inputs.pixel_bytes)
         rows = self._inputs.of_tensors(tensors)
         inquiry = Inquiry(rows, read_id(request.get("id")), partial=read_flag(parameters, "partial"))
         return Message(inquiry, _wants_binary(request.get("outputs"), parameters))

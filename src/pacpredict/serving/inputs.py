@@ -14,13 +14,14 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from pacpredict.exceptions import InvalidQuery
 from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.kind import AnyRows, AnySchema
 from pacpredict.rows.texts import TextSchema
 from pacpredict.serving.labels import column_datatype
-from pacpredict.serving.tensors import TEXTS, Tensor
+from pacpredict.serving.tensors import TEXTS, Head, Tensor
 from pacpredict.show import show, show_some
 from pacpredict.tables.schema import Schema
 
@@ -30,6 +31,7 @@ class Inputs(Protocol):
 
     dimensions: int  # that a tensor can have
     takes_files: bool  # whether BYTES are files, not texts
+    pixel_bytes: int  # of one row once it is decoded; 0 where there is nothing to decode
 
     def metadata(self) -> list[dict[str, Any]]:
         """Describe the tensors."""
@@ -55,6 +57,7 @@ def inputs_of(schema: AnySchema) -> Inputs:
 class TableInputs:
     dimensions = 2
     takes_files = False
+    pixel_bytes = 0
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -89,12 +92,13 @@ class TableInputs:
                 f"Send one tensor for each of {show_some(sorted(self._columns), 20)}"
             )
         numbers = np.array(values, np.float64)  # of a list, None becomes NaN
-        return self._schema.rows(numbers.reshape(head.shape))
+        return self._schema.rows(_shaped(head, numbers))
 
 
 class TextInputs:
     dimensions = 2
     takes_files = False
+    pixel_bytes = 0
 
     def __init__(self, schema: TextSchema) -> None:
         self._schema = schema
@@ -121,6 +125,7 @@ class ImageInputs:
 
     def __init__(self, schema: ImageSchema) -> None:
         self._schema = schema
+        self.pixel_bytes = 3 * schema.height * schema.width
 
     def metadata(self) -> list[dict[str, Any]]:
         shape = [-1, self._schema.height, self._schema.width, 3]
@@ -130,7 +135,7 @@ class ImageInputs:
         head, values = _only(tensors)
         if head.datatype is not TEXTS:
             numbers = np.array(values, np.float64) if isinstance(values, list) else np.asarray(values)
-            return self._schema.rows(numbers.reshape(head.shape))
+            return self._schema.rows(_shaped(head, numbers))
         if head.size != head.shape[0]:
             raise InvalidQuery(
                 f"input {show(head.name)}: files of images come as BYTES of shape [n] or [n, 1]"
@@ -147,7 +152,17 @@ class ImageInputs:
         return self._schema.rows(_as_files(given))
 
     def rows_from_columns(self, columns: Mapping[str, Any]) -> AnyRows:
-        return self._schema.rows({name: _as_files(values) for name, values in columns.items()})
+        # Others, such as a patient's number, are not looked at.
+        images = {self._schema.column} if self._schema.column in columns else columns.keys()
+        return self._schema.rows(
+            {name: _as_files(values) for name, values in columns.items() if name in images}
+        )
+
+
+def _shaped(head: Head, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if not head.size:  # the other lengths may be beyond all arrays
+        raise InvalidQuery(f"input {show(head.name)}: shape {head.shape} holds no numbers")
+    return numbers.reshape(head.shape)
 
 
 def _only(tensors: list[Tensor]) -> Tensor:
@@ -171,7 +186,11 @@ def _as_files(values: Any) -> Any:
     files = []
     for row, value in enumerate(values):
         try:
-            files.append(base64.b64decode(value, validate=True))
-        except (binascii.Error, TypeError, ValueError):
-            raise InvalidQuery(f"row {row} (from 0): the file of an image must come as base64") from None
+            # In lines, if a program has written it so.
+            files.append(base64.b64decode("".join(value.split()), validate=True))
+        except (binascii.Error, AttributeError, ValueError):
+            after = ", without what stands before the comma" if str(value).startswith("data:") else ""
+            raise InvalidQuery(
+                f"row {row} (from 0): the file of an image must come as base64{after}"
+            ) from None
     return files

@@ -1,6 +1,7 @@
 """What is on its way through the pipeline, and where it waits."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
@@ -55,6 +56,7 @@ class Lane:
 
     def __init__(self) -> None:
         self.arrived: SimpleQueue[Job | None] = SimpleQueue()
+        self.gathering = threading.Lock()  # whoever has it takes jobs and reads them
         self.ready: SimpleQueue[Job] = SimpleQueue()
 
     def next_group(self) -> list[Job]:
@@ -71,4 +73,4 @@ class Lane:
         return group
 
 
-Outcome = tuple[Job, Answers | Exception]
+Outcome = tuple[Job, Answers | BaseException]

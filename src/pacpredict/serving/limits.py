@@ -17,6 +17,9 @@ class Limits:
     head_bytes: int = 32 * 2**10  # URL and headers, counted as HTTP/2 does: each header 32 more than its text
     body_bytes: int = 8 * 2**20
     rows: int = 10_000
+    pixel_bytes: int = (
+        128 * 2**20
+    )  # of images once they are decoded: a file of black has a thousandth of them
 
     # How long one may keep a connection without using it.
     head_seconds: float = 10.0  # for URL and headers to arrive, or the rest of a body that was refused
@@ -30,10 +33,10 @@ class Limits:
     connections: int = 512
     connections_per_address: int = 128  # one address cannot shut out the others
     pipelined: int = 16  # requests that were sent before the reply to the one before them
-    held_bodies: int = 32  # of the largest size, that are being read or answered
+    held_bodies: int = 32  # of the largest size, and of pixels, that are being read or answered
     waiting: int = 2_000  # requests that were read and not answered; more would only wait longer
 
-    # A body up to here is never refused for want of room, and does not queue behind larger ones.
+    # A body up to here is refused for want of room only if its images are, and does not queue behind larger ones.
     small_bytes: int = 64 * 2**10
 
     def __post_init__(self) -> None:
@@ -42,6 +45,8 @@ class Limits:
                 what = name.replace("_", " ")
                 raise InvalidInput(f"with a limit of {getattr(self, name)} {what} nobody could be answered")
 
-    def check_rows(self, n_rows: int) -> None:
-        if n_rows > self.rows:
-            raise InvalidQuery(f"{n_rows:,} rows in one request are too many; send at most {self.rows:,}")
+    def check_rows(self, n_rows: int, pixel_bytes: int = 0) -> None:
+        """Refuse too many rows, or too many images that have so many bytes of pixels each, before one is decoded."""
+        most = min(self.rows, max(1, self.pixel_bytes // pixel_bytes)) if pixel_bytes else self.rows
+        if n_rows > most:
+            raise InvalidQuery(f"{n_rows:,} rows in one request are too many; send at most {most:,}")

@@ -47,8 +47,7 @@ _log = logging.getLogger("pacpredict.serving")
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was begun."""
-    begin_log(settings.log)
-    sys.setswitchinterval(_SWITCH_S)
+    begin(settings)
     reserve_descriptors(settings.limits)
     with ExitStack() as opened:
         listening = opened.enter_context(listen(settings.host, settings.port))
@@ -70,6 +69,12 @@ def serve(settings: Settings) -> None:
             os.environ[SHARED_COUNTS] = opened.enter_context(TemporaryDirectory(prefix="pacpredict-"))
             factory = partial(_open_in_worker, settings)
             Multiprocess(uvicorn_config(factory, settings), [listening]).run()
+
+
+def begin(settings: Settings) -> None:
+    """Make this process one that serves."""
+    begin_log(settings.log)
+    sys.setswitchinterval(_SWITCH_S)
 
 
 def check(settings: Settings) -> str:
@@ -169,8 +174,7 @@ def warm_up(curator: Curator) -> None:
 
 
 def _open_in_worker(settings: Settings) -> Starlette:
-    begin_log(settings.log)
-    sys.setswitchinterval(_SWITCH_S)
+    begin(settings)
     try:
         deployment = _open(settings)
         access = access_of(settings, deployment)

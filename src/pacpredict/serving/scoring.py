@@ -60,11 +60,11 @@ class Scoring:
     def _rows(self, given: Any) -> AnyRows:
         if isinstance(given, dict):
             longest = max((len(column) for column in given.values() if isinstance(column, list)), default=0)
-            self._limits.check_rows(longest)
+            self._limits.check_rows(longest, self._inputs.pixel_bytes)
             return self._inputs.rows_from_columns(given)
         if not isinstance(given, list):
             raise InvalidQuery(f"expected a list of rows or an object of columns, got {show(given)}")
-        self._limits.check_rows(len(given))
+        self._limits.check_rows(len(given), self._inputs.pixel_bytes)
         if given and not isinstance(given[0], list | dict):
             given = [[value] for value in given]  # a table of one column
         return self._inputs.rows(given)
@@ -74,7 +74,7 @@ class Scoring:
         rows = split.get("data") if isinstance(split, dict) else None
         if not isinstance(names, list) or not isinstance(rows, list):
             raise InvalidQuery("'dataframe_split' needs the lists 'columns' and 'data'")
-        self._limits.check_rows(len(rows))
+        self._limits.check_rows(len(rows), self._inputs.pixel_bytes)
         if names == list(range(len(names))):  # pandas's names for columns that have none
             return self._inputs.rows(rows)
         return self._rows_of_table(names, rows)
@@ -90,7 +90,7 @@ class Scoring:
             raise InvalidQuery(f"the body cannot be read as CSV: {problem}") from None
         if not cells:
             raise InvalidQuery("the CSV is empty")
-        self._limits.check_rows(len(cells) - 1)
+        self._limits.check_rows(len(cells) - 1, self._inputs.pixel_bytes)
         _check_commas(cells[0])
         return self._rows_of_table(cells[0], [[cell or None for cell in line] for line in cells[1:]])
 

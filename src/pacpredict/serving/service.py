@@ -1,7 +1,8 @@
 """What the server does. Each handler reads, lets the pipeline answer, and writes; nothing is decided here."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib.metadata import version
@@ -17,7 +18,7 @@ from pacpredict.exceptions import LedgerError, UnknownModel
 from pacpredict.ledger.keyring import Keyring
 from pacpredict.ledger.spending import Course
 from pacpredict.mechanism.ledger import Failpoints, nowhere
-from pacpredict.serving.bodies import Bodies
+from pacpredict.serving.bodies import Bodies, HeldPixels
 from pacpredict.serving.endpoint import caller_of
 from pacpredict.serving.inference_protocol import VERSION, InferenceProtocol
 from pacpredict.serving.inputs import inputs_of
@@ -37,6 +38,8 @@ from pacpredict.serving.wire import Message, Wire, parse_json, read_flag
 from pacpredict.show import show
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+
+_log = logging.getLogger("pacpredict.serving")
 
 
 class Service:
@@ -62,7 +65,7 @@ class Service:
         self.is_draining = False  # about to stop: balancers are told to send nobody here any more
         self._separate = separate
         self._curator = curator
-        self._bodies = Bodies(limits)
+        self._bodies, self._pixels = Bodies(limits), HeldPixels(limits)
         self.metrics: Metrics = metrics or Uncounted()
         self._keyring = keyring
         self._pipeline = Pipeline(curator, limits, self.metrics)
@@ -106,13 +109,11 @@ class Service:
         """See how far other servers have come, also when nobody asks: a ledger that goes back is then noticed."""
         while True:
             await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-            with suppress(LedgerError):  # the next request, or the next look at readiness, says what is wrong
-                await run_in_threadpool(self._pipeline.keep_up)
+            await _look(self._pipeline.keep_up)
 
     async def _watch_traffic(self) -> None:
         while True:
-            with suppress(LedgerError):
-                await run_in_threadpool(self._traffic.look)
+            await _look(self._traffic.look)
             await asyncio.sleep(self._traffic.every)
 
     async def infer(self, request: Request) -> Response:
@@ -181,6 +182,7 @@ class Service:
 
     def _read(self, wire: Wire, body: bytes, request: Request) -> Message:
         message, caller = wire.read(body, request.headers), caller_of(request)
+        self._pixels.hold(message.inquiry.rows)
         inquiry = message.inquiry._replace(
             client=caller.name,
             separate=self._separate and caller.name is not None,
@@ -235,3 +237,13 @@ class Service:
             raise UnknownModel(
                 f"model {show(name)} has no version {show(wanted)}; the only one is {VERSION!r}"
             )
+
+
+async def _look(look: Callable[[], None]) -> None:
+    """Look once, and survive it: whoever looks again and again must not end by what nobody foresaw."""
+    try:
+        await run_in_threadpool(look)
+    except LedgerError:
+        pass  # the next request, or the next look at readiness, says what is wrong
+    except Exception:  # noqa: BLE001  # whatever it is
+        _log.exception("a look at the ledger failed; the server goes on looking")

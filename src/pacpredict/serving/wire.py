@@ -11,6 +11,8 @@ from pacpredict.show import show
 
 # What Python's json module writes for floats that are no numbers.
 _NOT_IN_JSON = ("NaN", "nan", "Infinity")
+# By which files of PNG, JPEG, WebP and BMP begin, and no JSON does.
+_SIGNATURES = (b"\x89PNG", b"\xff\xd8\xff", b"RIFF", b"BM")
 
 
 class Message(NamedTuple):
@@ -44,14 +46,19 @@ def parse_json(body: bytes) -> dict[str, Any]:
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError as problem:
-        raise InvalidQuery(f"the body is not JSON: {_explain(problem)}") from None
+        raise InvalidQuery(f"the body is not JSON: {_explain(problem, body)}") from None
     if not isinstance(parsed, dict):
         raise InvalidQuery("the body must be a JSON object")
     return parsed
 
 
-def _explain(problem: orjson.JSONDecodeError) -> str:
-    """Say more to those who let Python write JSON: of what is missing it makes words that JSON does not have."""
+def _explain(problem: orjson.JSONDecodeError, body: bytes) -> str:
+    """Say more to those who send a file as it is, and to those who let Python write JSON.
+
+    Of what is missing Python makes words that JSON does not have.
+    """
+    if body.startswith(_SIGNATURES):
+        return 'it is the file of an image, which comes in base64: {"instances": ["..."]}'
     word = next((word for word in _NOT_IN_JSON if problem.doc.startswith(word, problem.pos)), None)
     return str(problem) if word is None else f"{problem}; JSON has no {word}, a missing value is null"
 

@@ -11,6 +11,7 @@ from pacpredict.mechanism.budget import Budget
 from pacpredict.pages.document import section
 from pacpredict.pages.markup import Child, Markup, join, tag
 from pacpredict.pages.words import power
+from pacpredict.rows.folders import IMAGE_SUFFIXES
 from pacpredict.rows.kind import AnySchema
 from pacpredict.serving.page.budget import share_left
 from pacpredict.tables.column import Column
@@ -40,10 +41,14 @@ def _fields(schema: AnySchema) -> Child:
         if len(schema.columns) > _MOST_FIELDS:
             return _csv_field(schema)
         return [_field(i, schema, column) for i, column in enumerate(schema.columns)]
-    hint = next(iter(schema.summary())) + (", its file in base64" if schema.kind == "image" else "")
-    name = schema.to_json()["column"]
+    name, hint = schema.to_json()["column"], next(iter(schema.summary()))
+    control = tag("textarea", id="field-0", data_column=name, required=True)
+    if schema.kind == "image":
+        accepted = ",".join(IMAGE_SUFFIXES)
+        control = tag("input", id="field-0", data_column=name, type="file", accept=accepted, required=True)
+        hint += ": a PNG, JPEG, WebP or BMP file"
     label = tag("label", name, " ", tag("span", hint, class_="faint"), for_="field-0")
-    return tag("div", label, tag("textarea", id="field-0", data_column=name, required=True), class_="long")
+    return tag("div", label, control, class_="long")
 
 
 def _cost(budget: Budget, steps: int) -> Markup:

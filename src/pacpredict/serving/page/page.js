@@ -108,11 +108,26 @@ for (const part of parts) {
   }, 1000 * part.dataset.every);
 }
 
+// What stands in a control: of a file its bytes in base64, as JSON has them.
+async function valueOf(control) {
+  if (control.type !== "file") return control.value === "" ? null : control.value;
+  const reader = new FileReader();
+  const isRead = new Promise((resolve, reject) => {
+    reader.onload = resolve;
+    reader.onerror = () => reject(reader.error);
+  });
+  reader.readAsDataURL(control.files[0]);
+  await isRead;
+  return reader.result.slice(reader.result.indexOf(",") + 1);
+}
+
 // Try a query: values go as they were typed, and the server reads them as it reads all queries.
 async function ask(form) {
   const answer = $("answer");
   const controls = [...form.querySelectorAll("[data-column]")];
-  const values = controls.map(({ dataset, value }) => [dataset.column, value === "" ? null : value]);
+  const values = await Promise.all(
+    controls.map(async (control) => [control.dataset.column, await valueOf(control)]),
+  );
   const csv = form.querySelector("[data-csv]");
   const [type, body] = csv
     ? ["text/csv", csv.value]
@@ -139,6 +154,12 @@ async function ask(form) {
   await reload();
 }
 
+// A server that is gone, or a file that went away after it was chosen.
+function fail(problem) {
+  $("answer").textContent = `This did not work: ${problem.message}`;
+  $("answer").className = "refused";
+}
+
 // The planner asks the library as one types; of several replies the last question's counts.
 let latest = 0;
 async function plan(form) {
@@ -156,7 +177,7 @@ async function plan(form) {
 document.addEventListener("submit", (event) => {
   if (event.target.id !== "ask" && event.target.id !== "plan-form") return;
   event.preventDefault();
-  if (event.target.id === "ask") ask(event.target);
+  if (event.target.id === "ask") ask(event.target).catch(fail);
   else plan(event.target);
 });
 

@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
+from whole_values import small_heads, texts
 from xgboost import XGBClassifier
 
 from pacpredict import PrivateClassifier
@@ -180,6 +181,22 @@ def test_an_identifier_among_the_features_is_pointed_out():
         small().fit(table, labels_of(table))
     assert len(caught) == 1
     assert Path(caught[0].filename) == Path(__file__)
+
+
+def test_an_identifier_beside_texts_is_pointed_out():
+    """Of a frame from which only the texts are learned, a column of persons is warned about unless groups are given."""
+    reviews, labels = texts(60)
+    table = pd.DataFrame({"patient": [f"P{i // 3:03d}" for i in range(60)], "text": reviews})
+    heads = PrivateClassifier(small_heads("tfidf"), n_models=4)
+    said = r"'patient' looks like an identifier \(20 different values in 60 records\).*groups= in Python"
+    with pytest.warns(PrivacyWarning, match=said):
+        heads.fit(table, labels)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        heads.fit(table, labels, groups=table["patient"])
+        heads.fit(table[["text"]], labels)
+        heads.fit(table["text"].rename("note").to_frame(), labels)
+    assert not [warning for warning in caught if "identifier" in str(warning.message)]
 
 
 def test_in_a_pipeline_and_a_search():

@@ -206,7 +206,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             kinds=learner.takes,
         )
         limit = limit_warning(recipe.budget, recipe.decode, recipe.n_models)
-        for hint in (*pool.hints(), *([] if limit is None else [limit])):
+        for hint in (*pool.hints(X), *([] if limit is None else [limit])):
             warnings.warn(hint, PrivacyWarning, stacklevel=2)
         if self.tune_for == "private":
             candidates = learner.candidates(self.tune, recipe.seed)

@@ -88,6 +88,23 @@ def test_a_file_that_is_not_as_it_was_is_named(name, damage, home):
 
 
 @pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda path: path.write_bytes(path.with_name("001.ubj").read_bytes()), "has changed"),
+        (Path.unlink, "is missing"),
+    ],
+    ids=["another's", "missing"],
+)
+def test_a_model_that_is_read_later_is_still_checked(spoil, said, home):
+    """Networks that do not fit into memory, and those of a lost actor, are read while the server runs."""
+    artifact = Artifact.open(home)
+    spoil(home / "models" / "000.ubj")
+    for read in (lambda: artifact.model_bytes(0), lambda: artifact.voter_of_models(artifact.learner)):
+        with pytest.raises(InvalidArtifact, match=rf"000\.ubj {said}"):
+            read()
+
+
+@pytest.mark.parametrize(
     "name", ["note.txt", "models/004.ubj", "models/.hidden", "deep/er/file", "plan.json"]
 )
 def test_a_file_that_does_not_belong_is_named(name, home):

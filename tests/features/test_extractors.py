@@ -1,11 +1,13 @@
 """Extractors see one value at a time, and what they return is checked."""
 
 import pickle
+import sys
+from importlib import metadata
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from whole_values import letters, mean_colours, refused, texts
 
 from pacpredict.exceptions import InvalidFeatures, InvalidInput, InvalidModel
@@ -67,6 +69,26 @@ def test_wrong_models(tmp_path):
         OnnxImages(tmp_path / "other.onnx")(PIXELS[0])
 
 
+def test_a_model_in_several_files_is_refused(tmp_path, monkeypatch):
+    """What an artifact keeps and a cache goes by is one file: weights beside it could change, or stay behind."""
+    weights = numpy_helper.from_array(np.ones((192, 4), np.float32), "w")
+    nodes = [helper.make_node("Flatten", ["x"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"])]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", 3, 8, 8))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    model = helper.make_model(
+        helper.make_graph(nodes, "product", [x], [y], [weights]), opset_imports=[helper.make_opsetid("", 17)]
+    )
+    model.ir_version = 8
+    onnx.save(model, tmp_path / "one.onnx")
+    onnx.save(
+        model, tmp_path / "two.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0
+    )
+    monkeypatch.chdir(tmp_path)
+    assert OnnxImages("one.onnx")(PIXELS[0]).shape == (4,)
+    with pytest.raises(InvalidModel, match=r"two\.onnx .*one file"):
+        OnnxImages("two.onnx")(PIXELS[0])
+
+
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
@@ -94,6 +116,24 @@ def test_a_width_that_changes_is_refused():
     rows = TextSchema().rows(["four", "five", "seven"])
     with pytest.raises(InvalidFeatures, match=r"row 2 \(from 0\).* returned 5 features, and 4 before"):
         compute([b"a", b"b", b"c"], rows)
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        [lambda text: np.ones(4 if len(text) == 4 else 3)],
+        [lambda text: np.ones(4 if len(text) == 4 else 1)],  # NumPy would repeat it
+        [lambda text: np.ones(4 if len(text) == 4 else 5), lambda text: np.ones(5 if len(text) == 4 else 4)],
+    ],
+    ids=["3", "1", "together as many"],
+)
+def test_a_width_that_changes_later_is_refused(functions):
+    """Features are computed some hundred rows at a time; what they must be like is what the first was like."""
+    compute = Concatenation(tuple(map(OwnExtractor, functions)))
+    given = [f"{i:04d}" if i < 256 else f"{i:05d}" for i in range(512)]
+    rows = TextSchema().rows(given)
+    with pytest.raises(InvalidFeatures, match=r"row 256 \(from 0\).* returned . features, and 4 before"):
+        compute(TextSchema().digests(rows), rows)
 
 
 def test_features_do_not_depend_on_the_batch():
@@ -153,6 +193,28 @@ def test_identity_follows_weights_and_settings(tmp_path):
     identities = {OnnxImages(one).identity, OnnxImages(other).identity, OnnxImages(one, 16).identity}
     assert len(identities) == 3
     assert OwnExtractor(letters).identity is None
+
+
+@pytest.mark.parametrize("library", ["onnxruntime", "pillow", "numpy"])
+def test_identity_follows_the_libraries(tmp_path, monkeypatch, library):
+    """Another version may round otherwise: what it computes is not found among what the one before has kept."""
+    path, real = averages(tmp_path / "model.onnx", ("n", 3, "h", "w")), metadata.version
+    before = OnnxImages(path).identity
+    assert OnnxImages(path).identity == before
+    monkeypatch.setattr(metadata, "version", lambda name: "0.0" if name == library else real(name))
+    assert OnnxImages(path).identity != before
+
+
+def test_a_function_of_a_notebook_cannot_be_stored(monkeypatch):
+    """In another process `__main__` is another program: it would have no such function, or another of this name."""
+
+    def brightness(image):
+        return image.mean(axis=(0, 1))
+
+    brightness.__module__, brightness.__qualname__ = "__main__", "brightness"
+    monkeypatch.setattr(sys.modules["__main__"], "brightness", brightness, raising=False)
+    with pytest.raises(InvalidModel, match="none of a notebook"):
+        OwnExtractor(brightness).files()
 
 
 def test_a_function_is_found_again_by_its_name():

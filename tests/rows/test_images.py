@@ -2,6 +2,8 @@
 
 import hashlib
 import io
+import re
+import warnings
 import zlib
 
 import numpy as np
@@ -75,6 +77,30 @@ def test_grey_is_three_equal_channels():
     assert SCHEMA.digests(SCHEMA.rows([encode(image) for image in grey])) == wanted
 
 
+def test_a_palette_with_transparency_is_its_colours():
+    """How transparent a colour is does not matter, whether a palette, a channel or nothing says it."""
+    palette = Image.fromarray(PIXELS[0]).quantize(256)
+    stream = io.BytesIO()
+    palette.save(stream, "PNG", transparency=bytes([0, 128, 255]))
+    assert np.array_equal(SCHEMA.rows([stream.getvalue()]).pixels, PIXELS[:1])
+    palette.info["transparency"] = bytes([0, 128, 255])
+    assert np.array_equal(SCHEMA.rows([palette]).pixels, PIXELS[:1])
+
+
+def test_decoding_leaves_the_warnings_of_the_process_alone(monkeypatch):
+    """Many threads decode at a time: what one of them switched, another would restore, and everybody would have."""
+    filters, seen = list(warnings.filters), []
+
+    def watch(*arguments, **options):
+        seen.append(list(warnings.filters))
+        return opened(*arguments, **options)
+
+    opened = Image.open
+    monkeypatch.setattr(Image, "open", watch)
+    SCHEMA.rows(FILES)
+    assert seen == [filters, filters]
+
+
 def animation():
     stream = io.BytesIO()
     frames = [Image.fromarray(image) for image in PIXELS]
@@ -84,6 +110,19 @@ def animation():
 
 def chunk(kind, data):
     return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+
+def animated_png(n_frames, times=1, *, late=False):
+    """Return a file of two frames that says how many there are: once or more often, in time or too late."""
+    first, data, end = FILES[0][8:33], FILES[0][33:-12], FILES[0][-12:]
+    about = chunk(b"acTL", n_frames.to_bytes(4, "big") + bytes(4)) * times
+    frames = [
+        chunk(b"fcTL", b"".join(number.to_bytes(4, "big") for number in (i, 5, 4, 0, 0)) + bytes(6))
+        for i in (0, 1)
+    ]
+    black = chunk(b"fdAT", (2).to_bytes(4, "big") + zlib.compress(bytes(16) * 4))
+    before, after = (b"", about) if late else (about, b"")
+    return FILES[0][:8] + first + before + frames[0] + data + after + frames[1] + black + end
 
 
 def deep_png(colour, channels):
@@ -120,6 +159,11 @@ def flipped(data, at):
         (PIXELS[0][:3], "3 x 5 pixels, expected 4 x 5"),
         (encode(np.zeros((4, 5), np.uint16)), "more than 8 bits"),
         (animation(), "animation"),
+        (animated_png(2), "animation"),
+        (animated_png(1), "animation"),
+        (animated_png(0), "animation"),
+        (animated_png(2, times=2), "animation"),
+        (animated_png(2, late=True), "animation"),
         ("file.png", "expected an image"),
         (None, "expected an image"),
         (np.full((4, 5, 3), 0.5), "whole numbers from 0 to 255"),
@@ -207,3 +251,23 @@ def test_schema_survives_json():
     ):
         with pytest.raises(InvalidModel):
             schema_from_json(damaged)
+
+
+def test_arrays_in_another_order_are_explained():
+    """One image where several are expected, or channels first, as networks have them: the error says what to do."""
+    schema = ImageSchema(4, 5)
+    with pytest.raises(InvalidQuery, match="got the array of one: put it into a list"):
+        schema.rows(PIXELS[0])
+    assert len(schema.rows([PIXELS[0]])) == 1
+    first = PIXELS.transpose(0, 3, 1, 2)
+    with pytest.raises(InvalidQuery, match=re.escape("transpose(0, 2, 3, 1) puts the channels last")):
+        schema.rows(first)
+    assert np.array_equal(schema.rows(first.transpose(0, 2, 3, 1)).pixels, PIXELS)
+    with pytest.raises(InvalidTable, match="'photo', 'day': rename the one that is meant"):
+        ImageSchema.learn({"photo": PIXELS, "day": range(len(PIXELS))})
+
+
+def test_three_columns_of_grey_pixels_are_images():
+    """As many lines as images, and three columns: grey images, where their size says so."""
+    grey = np.arange(27, dtype=np.uint8).reshape(3, 3, 3)
+    assert len(ImageSchema(3, 3).rows(grey)) == 3

@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 from pacpredict.exceptions import InvalidQuery, InvalidTable
+from pacpredict.rows.folders import left_out
 from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.read import read_records
 
@@ -38,6 +39,43 @@ def test_a_folder_of_images(folder):
     assert np.array_equal(ImageSchema(4, 5).rows(records).pixels, PIXELS[:4])
 
 
+def test_files_of_the_system_are_no_records(folder):
+    """What macOS and Windows leave behind is neither an image nor a class, and needs no word."""
+    for name in ("cat/._0.png", "cat/.DS_Store", "cat/Thumbs.db", ".DS_Store", "dog/desktop.ini"):
+        (folder / name).write_bytes(b"x")
+    (folder / ".thumbnails").mkdir()
+    (folder / ".thumbnails" / "0.png").write_bytes(b"x")
+    assert np.array_equal(ImageSchema.learn(read_records(folder))[1].pixels, PIXELS)
+    assert left_out(folder / "dog") == []
+
+
+def test_files_that_are_left_out_are_named(folder):
+    """Images in formats that are not read, and links to folders, are not passed over in silence."""
+    (folder / "dog" / "scan.TIFF").write_bytes(b"x")
+    (folder / "dog" / "more").symlink_to(folder / "dog")
+    (warning,) = left_out(folder)
+    assert "3 files are left out" in warning
+    assert all(name in warning for name in ("'cat/notes.txt'", "'dog/more'", "'dog/scan.TIFF'"))
+    assert len(read_records(folder)["image"]) == 6
+
+
+def test_folders_within_classes(folder):
+    """Images may lie in folders within a class, such as one for each person; `folder` names these."""
+    for number, name in ((0, "P1"), (1, "P2"), (5, "P1")):
+        own = folder / ("cat" if number < 4 else "dog")
+        (own / name / "2024").mkdir(parents=True)
+        (own / f"{number}.png").rename(own / name / "2024" / f"{number}.png")
+    records = read_records(folder)
+    assert list(zip(records["file"], records["label"], records["folder"], strict=True)) == [
+        ("cat/2.png", "cat", None),
+        ("cat/3.png", "cat", None),
+        ("cat/P1/2024/0.png", "cat", "P1"),
+        ("cat/P2/2024/1.png", "cat", "P2"),
+        ("dog/4.png", "dog", None),
+        ("dog/P1/2024/5.png", "dog", "P1"),
+    ]
+
+
 def test_a_damaged_file_is_named(folder):
     """Among many images of a folder the one that cannot be read is named, in training data and in queries."""
     whole = (folder / "dog" / "5.png").read_bytes()
@@ -46,6 +84,23 @@ def test_a_damaged_file_is_named(folder):
         ImageSchema.learn(read_records(folder))
     with pytest.raises(InvalidQuery, match=r"row 1 \(from 0\), file '5.png': .* damaged"):
         ImageSchema(4, 5).rows(read_records(folder / "dog"))
+
+
+def test_all_that_cannot_be_used_is_named_at_once(folder):
+    """Whoever mends a folder learns of all that is wrong with it in one go, and of many how many there are."""
+    for name in ("cat/0.png", "dog/5.png"):
+        (folder / name).write_bytes(b"x")
+    Image.fromarray(PIXELS[0][:3]).save(folder / "cat" / "2.png")
+    with pytest.raises(InvalidTable) as refusal:
+        ImageSchema.learn(read_records(folder))
+    assert [f"file '{name}'" in str(refusal.value) for name in ("cat/0.png", "cat/2.png", "dog/5.png")] == [
+        True
+    ] * 3
+    assert "3 x 5 pixels, expected 4 x 5 (height x width): scale it first" in str(refusal.value)
+    assert "more of" not in str(refusal.value)
+    with pytest.raises(InvalidQuery, match=r"row 9 .*; and 90 more of 101 rows$") as refusal:
+        ImageSchema(4, 5).rows([b"x"] * 100 + [PIXELS[0]])
+    assert refusal.value.row == 0
 
 
 def test_wrong_folders(folder, tmp_path):

@@ -81,7 +81,18 @@ def test_what_cannot_be_used_is_refused_with_its_row(bad, said):
         TextSchema.learn(["good", bad])
 
 
-@pytest.mark.parametrize("given", [[], 7, {"a": ["x"], "b": ["y"]}, pd.DataFrame({"a": ["x"], "b": ["y"]})])
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        7,
+        "x",
+        np.array("x"),
+        {"text": "x"},
+        {"a": ["x"], "b": ["y"]},
+        pd.DataFrame({"a": ["x"], "b": ["y"]}),
+    ],
+)
 def test_what_holds_no_texts_is_refused(given):
     """Nothing, a number, and tables in which the column is not found."""
     with pytest.raises(InvalidQuery):
@@ -107,3 +118,12 @@ def test_schema_survives_json():
     ):
         with pytest.raises(InvalidModel):
             schema_from_json(damaged)
+
+
+def test_all_that_cannot_be_used_is_named_at_once():
+    """Whoever mends a table of texts learns of all rows that have none in one go; a query says which was the first."""
+    with pytest.raises(InvalidTable, match=r"row 1 \(from 0\): .* empty.*; row 3 \(from 0\): .* missing"):
+        TextSchema.learn(["a", " ", "b", None])
+    with pytest.raises(InvalidQuery) as refusal:
+        TextSchema().rows(["a", " ", "b", None])
+    assert refusal.value.row == 1

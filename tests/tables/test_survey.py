@@ -131,6 +131,8 @@ def test_a_limit_is_shown_by_its_own_example():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
+        ([*[1, 2, 3, 4] * 9, *[-99] * 3], "has '-99' (3 records): if that means missing, --missing x=-99"),
+        ([*[0, 1] * 9, *[99] * 3], "has '99' (3 records)"),
         ([*range(20, 80), -9, -9, -9], "has '-9' (3 records): if that means missing, --missing x=-9"),
         ([*range(40), -1, -1, -1, -1], "has '-1' (4 records): if that means missing, --missing x=-1"),
         ([*range(9), *[99] * 5], "has '99' (5 records): if that means missing, --missing x=99"),
@@ -153,6 +155,7 @@ def test_codes_that_may_mean_missing(values, words):
     [
         [*range(60, 99), *[99] * 5],  # ages
         [-1, 0, 1] * 10,
+        [0, 99] * 10,
         [*range(-20, 20)] * 2,
         [*range(-9, 20)] * 3,
         [*range(0, 90_000, 777), *[99_999] * 3],

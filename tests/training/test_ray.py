@@ -14,6 +14,7 @@ from live_server import LiveServer
 from ray_cluster import kill_actor, two_nodes  # noqa: F401  # a fixture
 from records import mixed_table, recipe, small_learner
 from tiny_networks import TINY_RESNET, coloured_images
+from whole_values import text_pool, texts
 
 from pacpredict.cli import main
 from pacpredict.deployment import Deployment
@@ -23,6 +24,7 @@ from pacpredict.exceptions import (
     MissingExtra,
     VotersUnavailable,
 )
+from pacpredict.learners.heads.learner import Heads
 from pacpredict.learners.registry import learner_from
 from pacpredict.learners.torch.weights import from_bytes
 from pacpredict.training.cluster import Cluster
@@ -157,6 +159,40 @@ def test_an_actor_is_killed_while_serving(two_nodes, noise):  # noqa: F811
     assert len(released) == 90
     assert sum(entry.question is not None for entry in released) > 60
     check_released(noise, rows, released)
+
+
+def test_models_that_cannot_be_read_for_a_while(two_nodes, noise):  # noqa: F811
+    """If a lost actor's models are not there, nothing is answered; once they are again, the server answers."""
+    rows = np.random.default_rng(3).normal(size=(1, 3)).tolist()
+    with (
+        Deployment.open(noise, voters=Cluster(two_nodes.address)) as deployment,
+        LiveServer(deployment.curator) as server,
+    ):
+        before, models = server.n_released, noise / "models"
+        models.rename(noise / "elsewhere")
+        part = deployment.curator.ensemble.voter._parts[0]
+        kill_actor(part.actor(time.monotonic() + 60))
+        assert server.http.post("/invocations", json={"inputs": rows}).status_code == 500
+        assert server.n_released == before
+        (noise / "elsewhere").rename(models)
+        deadline = time.monotonic() + 60
+        while server.http.post("/invocations", json={"inputs": rows}).status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert server.n_released == before + 1
+
+
+def test_heads_on_words_vote_there(two_nodes, tmp_path):  # noqa: F811
+    """Features may be a sparse matrix, too: the votes are those that the same heads have here."""
+    pool = text_pool(n=60)
+    fit_small(tmp_path / "words.pac", pool, Heads("tfidf", cache=None), recipe(n_models=4), n_jobs=1)
+    rows, _ = texts(10, seed=1)
+    votes = []
+    for voters in (None, Cluster(two_nodes.address)):
+        with Deployment.open(tmp_path / "words.pac", voters=voters) as deployment:
+            ensemble = deployment.curator.ensemble
+            votes.append(ensemble.votes(ensemble.schema.rows(rows)))
+    assert np.array_equal(*votes)
 
 
 def test_a_node_is_killed_while_serving(two_nodes, noise, monkeypatch):  # noqa: F811

@@ -15,6 +15,8 @@
 No file is ever unpickled.
 """
 
+import hashlib
+import json
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -180,17 +182,32 @@ class Artifact:
 
     def records(self) -> list[dict[str, Any]]:
         """Return what was written down about each model."""
-        return [read_json(self.path / record_name(i)) for i in range(self.recipe.n_models)]
+        return read_records(self.path, self.recipe.n_models)
 
     def model_bytes(self, i: int) -> bytes | None:
         """Return the file of model i, None if its subset had one class only."""
-        name = read_json(self.path / record_name(i))["file"]
-        return None if name is None else (self.path / name).read_bytes()
+        name = json.loads(self._read(record_name(i)))["file"]
+        return None if name is None else self._read(name)
 
     def _voter(self) -> Voter:
         if (self.path / VOTES).exists():
             return self.learner.restore(npz.from_bytes((self.path / VOTES).read_bytes()))
-        return voter_of(self.learner, self.path, self.recipe.n_models, len(self.classes), self.schema)
+        return self.voter_of_models(self.learner)
+
+    def voter_of_models(self, learner: Learner) -> Voter:
+        """Put the models together, one file after another."""
+        return voter_of(learner, self.records(), self._read, len(self.classes), self.schema)
+
+    def _read(self, name: str) -> bytes:
+        """Return a file as it was when all were checked: a server reads models whenever it needs them."""
+        path = self.path / name
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError as problem:
+            raise InvalidArtifact(f"{path} is missing: restore the artifact from a copy") from problem
+        if hashlib.sha256(data).hexdigest() != self._part("files")[name]["sha256"]:
+            raise InvalidArtifact(f"{path} has changed since the fit: restore the artifact from a copy")
+        return data
 
     def _stored(self) -> Stored:
         records, n_models = self.records(), self.recipe.n_models
@@ -223,15 +240,25 @@ def _priors(stored: Mapping[str, float]) -> dict[str, float]:
     return {attack: float(stored[attack]) for attack in QUESTIONS}
 
 
-def voter_of(learner: Learner, home: Path, n_models: int, n_classes: int, schema: AnySchema) -> Voter:
-    """Put the models of a directory together."""
-    records = [read_json(home / record_name(i)) for i in range(n_models)]
+def read_records(home: Path, n_models: int) -> list[dict[str, Any]]:
+    """Return what was written down about each model of a directory."""
+    return [read_json(home / record_name(i)) for i in range(n_models)]
+
+
+def voter_of(
+    learner: Learner,
+    records: Sequence[Mapping[str, Any]],
+    read: Callable[[str], bytes],
+    n_classes: int,
+    schema: AnySchema,
+) -> Voter:
+    """Put models together that were written down; `read` returns a file by its name."""
 
     def load(i: int) -> Any:
         file = records[i]["file"]
-        return None if file is None else learner.load((home / file).read_bytes())
+        return None if file is None else learner.load(read(file))
 
-    models = OnDemand(n_models, load)
+    models = OnDemand(len(records), load)
     classes = [np.array(record["classes"], np.int64) for record in records]
     return learner.voter(models, classes, n_classes, schema)
 

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
-from pacpredict.artifact.artifact import voter_of
+from pacpredict.artifact.artifact import read_records, voter_of
 from pacpredict.artifact.workshop import Workshop, begun_plan
 from pacpredict.files import as_json
 from pacpredict.learners.learner import Learner, Voter
@@ -41,7 +41,9 @@ def train_missing(
             scratch.forget(i)
             finished()
     scratch.remove()
-    return voter_of(learner, workshop.partial, n_models, len(pool.classes), pool.schema)
+    home = workshop.partial
+    records = read_records(home, n_models)
+    return voter_of(learner, records, lambda name: (home / name).read_bytes(), len(pool.classes), pool.schema)
 
 
 def store_models(workshop: Workshop, fitted: Fit) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pacpredict.artifact.artifact import Artifact, voter_of
+from pacpredict.artifact.artifact import Artifact
 from pacpredict.exceptions import InvalidArtifact, InvalidTable
 from pacpredict.training.fit import Progress, no_progress
 from pacpredict.training.pool import Pool
@@ -81,10 +81,7 @@ def _check_priors(artifact: Artifact, pool: Pool) -> None:
 
 def _check_votes(artifact: Artifact) -> None:
     """Pack the stored models again: the arrays that vote must be theirs."""
-    n_classes = len(artifact.classes)
-    again = voter_of(
-        artifact.trainer(), artifact.path, artifact.recipe.n_models, n_classes, artifact.schema
-    ).arrays()
+    again = artifact.voter_of_models(artifact.trainer()).arrays()
     stored = artifact.ensemble().voter.arrays()
     if set(again) != set(stored) or any(again[name].tobytes() != stored[name].tobytes() for name in again):
         raise InvalidArtifact("the packed votes are not those of the stored models")

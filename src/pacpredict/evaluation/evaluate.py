@@ -164,7 +164,7 @@ def evaluate(
         person_per_row=person_per_row,
         kinds=learner.takes,
     )
-    for hint in pool.hints():
+    for hint in pool.hints(X):
         warnings.warn(hint, PrivacyWarning, stacklevel=2)
     budget = Budget(min(step_budgets), max(step_budgets))
     recipe = Recipe(random_state, budget, n_models, construction, rate)

@@ -59,9 +59,14 @@ class Concatenation:
         """Return (n, width), in the order of the rows."""
         values = values_of(rows)
         whole: Single | None = None
+        widths: list[int | None] = [None for _ in self.parts]
         for start in range(0, len(values), _ROWS_AT_ONCE):
             chosen = range(start, min(start + _ROWS_AT_ONCE, len(values)))
-            vectors = [self._block(part, digests, values, chosen) for part in self.parts]
+            vectors = [
+                self._block(part, digests, values, chosen, width)
+                for part, width in zip(self.parts, widths, strict=True)
+            ]
+            widths = [vector.shape[1] for vector in vectors]
             block = round_rows(np.hstack(vectors))
             if whole is None:
                 _check_width(block.shape[1])
@@ -74,7 +79,12 @@ class Concatenation:
         return whole
 
     def _block(
-        self, part: Extractor, digests: Sequence[bytes], values: Sequence[Any], chosen: range
+        self,
+        part: Extractor,
+        digests: Sequence[bytes],
+        values: Sequence[Any],
+        chosen: range,
+        width: int | None,
     ) -> Single:
         keys = [digests[row] for row in chosen]
         cache, identity = self.cache, part.identity if self.cache is not None else None
@@ -85,7 +95,7 @@ class Concatenation:
         if cache is not None and identity is not None and found:
             cache.put(identity, found)
         known |= found
-        width = len(known[keys[0]])
+        width = len(known[keys[0]]) if width is None else width
         for key, row in zip(keys, chosen, strict=True):
             if len(known[key]) != width:
                 raise InvalidFeatures(

@@ -3,7 +3,9 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +26,7 @@ class Extractor(ABC):
     takes: tuple[RowKind, ...]
     name: str  # for people
     needs_trust: bool = False  # whether a config can name code to run
+    libraries: tuple[str, ...] = ()  # distributions whose versions can make a difference to features
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
@@ -44,6 +47,9 @@ class Extractor(ABC):
         whole = hashlib.sha256(as_json(self.config()))
         for name, path in sorted(self.files().items()):
             whole.update(f"{name} {sha256_of(path)}\n".encode())
+        for library in ("numpy", *self.libraries):
+            with suppress(metadata.PackageNotFoundError):
+                whole.update(f"{library} {metadata.version(library)}\n".encode())
         return whole.hexdigest()
 
     @abstractmethod

@@ -33,6 +33,7 @@ class OnnxImages(Extractor):
     is_bgr: bool = False
     name: str = "onnx"
     kind = "onnx-images"
+    libraries = ("onnxruntime", "pillow")
     takes: tuple[RowKind, ...] = ("image",)
 
     def __post_init__(self) -> None:

@@ -30,6 +30,7 @@ class OnnxTexts(Extractor):
     pooling: str = "mean"
     name: str = "onnx"
     kind = "onnx-texts"
+    libraries = ("onnxruntime", "tokenizers")
     takes: tuple[RowKind, ...] = ("text",)
 
     def __post_init__(self) -> None:
@@ -84,6 +85,7 @@ class StaticTexts(Extractor):
     folder: Path
     name: str = "static"
     kind = "static-texts"
+    libraries = ("tokenizers",)
     takes: tuple[RowKind, ...] = ("text",)
 
     def __post_init__(self) -> None:

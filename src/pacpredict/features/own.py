@@ -46,10 +46,12 @@ class OwnExtractor(Extractor):
 
     def files(self) -> Mapping[str, Path]:
         """Return no file, but refuse a function that an artifact could not find again."""
-        if not isinstance(self.function, str) and self._find(self.config()["function"]) is not self.function:
+        reference = self.config()["function"]
+        is_here = reference.startswith("__main__:")  # in another process, that is another program
+        if not isinstance(self.function, str) and (is_here or self._find(reference) is not self.function):
             raise InvalidModel(
                 f"an artifact finds the function {self.name} again by its name, so that it must be one of a module: no "
-                "lambda, no method, none of a notebook"
+                "lambda, no method, none of a notebook or of the script that is run"
             )
         return {}
 

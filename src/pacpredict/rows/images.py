@@ -1,7 +1,7 @@
 """Images as whole values: 8 bits of red, green and blue, all of one size."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.exceptions import InvalidInput, InvalidModel, InvalidQuery, InvalidTable
-from pacpredict.rows.forms import values_of
+from pacpredict.rows.forms import Unusable, read_each, values_of
 from pacpredict.rows.kind import RowKind
-from pacpredict.rows.pixels import LONGEST_SIDE, Pixels, UnusableImage, check_array, read_pixels
-from pacpredict.show import show
+from pacpredict.rows.pixels import LONGEST_SIDE, Pixels, check_array, read_pixels
 
 # Changes when the bytes below it do, so that digests of two versions are never mistaken for each other.
 _DIGEST_VERSION = b"pacpredict image 1\n"
@@ -98,27 +97,20 @@ def _read(given: Any, column: str, size: tuple[int, int] | None, error: type[Inv
     if isinstance(values, np.ndarray) and values.dtype != object:
         try:
             return check_array(values, size)
-        except UnusableImage as problem:
+        except Unusable as problem:
             raise error(str(problem)) from problem
     return _read_each(values, size, error)
 
 
 def _read_each(values: Any, size: tuple[int, int] | None, error: type[InvalidInput]) -> Pixels:
-    images: list[Pixels] = []
-    for row, value in enumerate(values):
-        try:
-            images.append(read_pixels(value, size))
-        except UnusableImage as problem:
-            raise error(f"row {row} (from 0){_file(value)}: {problem}") from problem
+    def read(value: Any) -> Pixels:
+        nonlocal size
+        pixels = read_pixels(value, size)
         if size is None:
-            size = images[0].shape[0], images[0].shape[1]  # as the first, so are the others
-    return np.stack(images)
+            size = pixels.shape[0], pixels.shape[1]  # as the first, so are the others
+        return pixels
 
-
-def _file(value: Any) -> str:
-    """Say which file a row comes from, where that is known: nobody counts the images of a folder."""
-    path = value.get("path") if isinstance(value, Mapping) else None
-    return f", file {show(path)}" if isinstance(path, str) else ""
+    return np.stack(read_each(values, read, error))
 
 
 def _as_array(values: Any, error: type[InvalidInput]) -> npt.NDArray[Any]:

@@ -1,21 +1,30 @@
-"""Whether a PNG file is whole, and how many bits it has: libraries pass over wrong checksums and drop low bytes."""
+"""Whether a PNG file is whole, how many bits it has and whether it moves.
+
+Libraries pass over wrong checksums, drop low bytes, and take an animation that is not quite right for a picture.
+"""
 
 import zlib
+from typing import NamedTuple
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_FIRST, _LAST = b"IHDR", b"IEND"
+_FIRST, _LAST, _ANIMATION = b"IHDR", b"IEND", b"acTL"
 _DEPTH_AT = 8  # in the first chunk, after width and height
 
 
-def bits_per_channel(data: bytes) -> int:
-    """Read all chunks of a file up to its end, and return what the first one says.
+class Facts(NamedTuple):
+    bits_per_channel: int
+    is_animation: bool
+
+
+def read_facts(data: bytes) -> Facts:
+    """Read all chunks of a file up to its end, and return what they say.
 
     Raises
     ------
     ValueError, IndexError
         if one is cut short or its checksum is wrong, or if first or last are missing.
     """
-    view, at, depth = memoryview(data), len(SIGNATURE), 0
+    view, at, depth, is_animation = memoryview(data), len(SIGNATURE), 0, False
     while True:
         size = int.from_bytes(view[at : at + 4], "big")
         body, at = view[at + 4 : at + 8 + size], at + 12 + size
@@ -25,5 +34,6 @@ def bits_per_channel(data: bytes) -> int:
         if (kind == _FIRST) != (not depth):
             raise ValueError("it does not begin with its size, or has several")
         depth = depth or body[4 + _DEPTH_AT]
+        is_animation = is_animation or kind == _ANIMATION
         if kind == _LAST:
-            return depth
+            return Facts(depth, is_animation)

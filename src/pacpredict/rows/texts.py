@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.exceptions import InvalidInput, InvalidModel, InvalidQuery, InvalidTable
-from pacpredict.rows.forms import values_of
+from pacpredict.rows.forms import Unusable, read_each, values_of
 from pacpredict.rows.kind import RowKind
 from pacpredict.show import show
 from pacpredict.tables.values import is_missing, is_storable
@@ -93,27 +93,27 @@ class TextSchema:
         values = values_of(given, self.column, error)
         if not len(values):
             raise error("there are no texts")
-        return Texts(tuple(self._canonical(row, value, error) for row, value in enumerate(values)))
+        return Texts(tuple(read_each(values, self._canonical, error)))
 
-    def _canonical(self, row: int, value: Any, error: type[InvalidInput]) -> str:
+    def _canonical(self, value: Any) -> str:
         if is_missing(value):
-            raise error(f"row {row} (from 0): the text is missing")
+            raise Unusable("the text is missing: leave the row out")
         if not isinstance(value, str):
-            raise error(f"row {row} (from 0): expected a text, got {show(value)}")
+            raise Unusable(f"expected a text, got {show(value)}")
         # Before it is looked into: what comes over a network may be megabytes.
-        self._check_length(row, value, error)
+        self._check_length(value)
         if not is_storable(value):
-            raise error(f"row {row} (from 0): {show(value)} is not valid Unicode")
+            raise Unusable(f"{show(value)} is not valid Unicode")
         text = unicodedata.normalize("NFC", value).replace("\r\n", "\n").replace("\r", "\n").strip()
         if not text:
-            raise error(f"row {row} (from 0): the text is empty")
-        self._check_length(row, text, error)  # some characters become two or three in the normal form
+            raise Unusable("the text is empty: leave the row out")
+        self._check_length(text)  # some characters become two or three in the normal form
         return text
 
-    def _check_length(self, row: int, text: str, error: type[InvalidInput]) -> None:
+    def _check_length(self, text: str) -> None:
         if len(text) > self.longest:
-            raise error(
-                f"row {row} (from 0): the text has {len(text):,} characters, more than the limit of {self.longest:,}; "
+            raise Unusable(
+                f"the text has {len(text):,} characters, more than the limit of {self.longest:,}; "
                 "cut it, or ask about its parts"
             )
 

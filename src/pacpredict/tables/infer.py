@@ -77,6 +77,8 @@ def _kind(name: str, present: Values) -> Kind:
         advice = "turn it into a number that matters to the prediction, such as hours"
     elif all(isinstance(value, str) or is_number(value) for value in present):
         advice = "turn all of it into text with astype(str), or into numbers with pandas.to_numeric"
+    elif all(issubclass(each, bytes | dict) for each in types):
+        advice = f"if it has images, learn from these: --input {shlex.quote(name)} --features lite2; otherwise drop it"
     else:
         advice = "turn it into numbers, booleans or text, or drop it"
     found = ", ".join(sorted(each.__name__ for each in types))

@@ -121,6 +121,11 @@ class TableOptions:
             )
         return left[0]
 
+    def beside(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns that are there beside images or texts, and have no role."""
+        whole = self.whole_column(columns)
+        return [name for name in self.features(columns) if name != whole]
+
 
 def read_options(path: Path) -> dict[str, Any]:
     """Read what a TOML file says about a table."""

@@ -43,10 +43,10 @@ def facts_of_persons(columns: Sequence[Coded]) -> dict[str, list[str]]:
 
 
 def person_hint(name: str, n_different: int, n_records: int, facts: list[str]) -> str:
+    within = f", and {show_some(facts, 3)} never vary within one" if facts else ""
     return (
-        f"may tell persons apart ({n_different:,} different values in {n_records:,} records, and {show_some(facts, 3)} "
-        f"never vary within one): if it does, say so, to have all records of a person protected together "
-        f"(--person {shlex.quote(name)}, or groups= in Python)"
+        f"may tell persons apart ({n_different:,} different values in {n_records:,} records{within}): if it does, say "
+        f"so, to have all records of a person protected together (--person {shlex.quote(name)}, or groups= in Python)"
     )
 
 

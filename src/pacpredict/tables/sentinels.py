@@ -14,9 +14,11 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 _NEGATIVE = {-1.0, -7.0, -8.0, -9.0}
-# Fewer records with a code are no habit, and fewer other numbers no quantity: -1, 0 and 1 are an answer each.
+# Fewer records with a code are no habit, and fewer other numbers no quantity: -1, 0 and 1 are an answer each. Far from
+# two answers or more, a code is one all the same: -99 beside grades from 1 to 4.
 _FEWEST = 3
 _FEWEST_OTHERS = 5
+_FEWEST_ANSWERS = 2
 
 
 def codes_for_missing(given: Distinct, *, is_number: bool) -> dict[str, int]:
@@ -36,10 +38,10 @@ def codes_for_missing(given: Distinct, *, is_number: bool) -> dict[str, int]:
 
 def _isolated(numbers: FloatArray) -> int | None:
     """Return which end of sorted numbers looks like a code: one of the usual ones, apart from all others."""
-    if len(numbers) <= _FEWEST_OTHERS:
+    if len(numbers) <= _FEWEST_ANSWERS:
         return None
     if _is_nines(-numbers[0]) or numbers[0] in _NEGATIVE:
-        is_only_negative = numbers[1] >= 0
+        is_only_negative = numbers[1] >= 0 and len(numbers) > _FEWEST_OTHERS
         if is_only_negative or numbers[1] - numbers[0] > numbers[-1] - numbers[1]:
             return 0
     if _is_nines(numbers[-1]) and numbers[-1] - numbers[-2] > numbers[-2] - numbers[0]:

@@ -13,8 +13,10 @@ from pacpredict.exceptions import InvalidTable
 from pacpredict.rows.infer import KINDS, learn_rows
 from pacpredict.rows.kind import AnyRows, AnySchema, RowKind
 from pacpredict.show import show
+from pacpredict.tables.beside import persons_beside
 from pacpredict.tables.classes import Classes
 from pacpredict.tables.column import Column, Values
+from pacpredict.tables.forms import is_pandas
 from pacpredict.tables.identifiers import identifier_hint
 from pacpredict.tables.options import TableOptions
 from pacpredict.tables.persons import Coded, facts_of_persons, person_hint
@@ -123,10 +125,13 @@ class Pool:
             None if self.weights is None else self.weights[chosen],
         )
 
-    def hints(self) -> list[str]:
-        """Say what makes one doubt whether the units are the persons that they should be."""
+    def hints(self, records: Any = None) -> list[str]:
+        """Say what makes one doubt whether the units are the persons that they should be.
+
+        Of images and texts that are a column of a frame, the others are in these `records` alone.
+        """
         if not isinstance(self.schema, Schema) or not isinstance(self.rows, Rows):
-            return []  # images and texts have no columns
+            return persons_beside(_others(records, self.schema)) if self.units.kind == "record" else []
         facts = facts_of_persons(list(_coded(self.schema, self.rows))) if self.units.kind == "record" else {}
         hints = [
             _person_hint(column.name, _values(column, self.rows, j), facts.get(column.name, []))
@@ -141,11 +146,7 @@ class Pool:
     def of_records(cls, records: Any, options: TableOptions, kinds: Collection[RowKind]) -> "Pool":
         """Take a table as it is said to be or, for learners of images or texts, one column of what was read."""
         if "table" in kinds:
-            if not hasattr(records, "columns"):
-                raise InvalidTable(
-                    "these are no table, and the learner takes tables; heads take images and texts"
-                )
-            return cls.of_frame(records, options)
+            return cls.of_frame(check_table(records), options)
         names = list(map(str, records))
         options.check(names)
         column, weights = options.whole_column(names), None
@@ -175,6 +176,24 @@ class Pool:
         if self.weights is not None:
             whole.update(np.asarray(self.weights, "<f8").tobytes())
         return whole.hexdigest()
+
+
+def _others(records: Any, schema: AnySchema) -> dict[str, Any]:
+    """Return the columns of a frame beside that of images or texts; other forms have none."""
+    column = schema.to_json()["column"]
+    if not is_pandas(records, "DataFrame") or column not in records:
+        return {}
+    return {str(name): records[name] for name in records if name != column}
+
+
+def check_table(records: Any) -> Any:
+    """Return a frame as it is; what came from a folder of images or from arrays is none."""
+    if not hasattr(records, "columns"):
+        raise InvalidTable(
+            "these are no table, and the learner takes tables; images and texts need --features, such as lite2 or "
+            "tfidf, or a network: --learner wide-resnet or bert-small"
+        )
+    return records
 
 
 def _values(column: Column, rows: Rows, j: int) -> Values:

@@ -65,7 +65,7 @@ class Spread:
         """Return the label index of each model for each row (n_rows, n_models)."""
         deadline = time.monotonic() + self.patience
         shared = self._ray.put(prepared)
-        votes = np.empty((len(prepared), self._n_models), np.int16)
+        votes = np.empty((prepared.shape[0], self._n_models), np.int16)  # sparse rows have no length
         missing = self._parts
         while missing:
             asked = [(part, part.actor(deadline)) for part in missing]
@@ -193,6 +193,7 @@ class _Part:
             if actor is not self._actor:
                 return  # somebody else has noticed
             self._actor, self.n_loaded = None, 0
+        self._ray.kill(actor)  # if it is only out of reach, it would keep the place of the next
         self._load_in_background()
 
     def _load_in_background(self) -> None:
@@ -205,13 +206,14 @@ class _Part:
             try:
                 self._fill(actor)
             except self._ray.exceptions.RayActorError:
-                time.sleep(_BETWEEN_ATTEMPTS)
-            except Exception as problem:  # noqa: BLE001  # whoever asks is told
+                pass
+            except Exception as problem:  # noqa: BLE001  # whoever asks is told, until its cause is gone
                 self._fail(problem)
-                return
             else:
                 self._settle(actor)
                 return
+            self._ray.kill(actor)  # it would keep the place of the next
+            time.sleep(_BETWEEN_ATTEMPTS)
 
     def _start(self) -> Any:
         with self._changed:
@@ -230,7 +232,7 @@ class _Part:
 
     def _settle(self, actor: Any) -> None:
         with self._changed:
-            self._actor, self._starting = actor, None
+            self._actor, self._starting, self._problem = actor, None, None
             self._changed.notify_all()
 
     def _fail(self, problem: Exception) -> None:

@@ -82,6 +82,10 @@ class Units:
         """Return how many records each unit has."""
         return np.bincount(self.of_record, minlength=self.count)
 
+    def summary(self) -> dict[str, Any]:
+        """Say how many units there are, of which kind, and how many records the largest has."""
+        return {"units": self.count, "unit": self.kind, "largest_unit": int(self.sizes().max())}
+
     def digest(self) -> str:
         return hashlib.sha256(np.asarray(self.of_record, "<i8").tobytes()).hexdigest()
 

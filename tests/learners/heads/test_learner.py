@@ -122,6 +122,21 @@ def test_bad_features_stop_a_fit_before_training(tmp_path):
         )
 
 
+def test_features_are_those_of_the_rows_whoever_else_asks():
+    """Threads of a server share a learner: one that comes between takes nobody's features."""
+
+    class Interrupted(Heads):
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            if name == "_last" and value is not None and value[0] is not others:
+                self.prepare(pool.schema, others)
+
+    pool = image_pool()
+    rows, others = pool.rows.take([0, 1]), pool.rows.take([2, 3, 4])
+    found = Interrupted(mean_colours, cache=None).prepare(pool.schema, rows)
+    assert np.array_equal(found, small_heads().prepare(pool.schema, rows))
+
+
 def test_features_that_change_their_width_are_refused():
     """Heads were trained on so many features; an extractor that returns others is named."""
     pool, learner = image_pool(), small_heads()

@@ -6,11 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from artifacts import fit_small, model_files
+from artifacts import fit_small, model_files, rehash
 from records import recipe
 from tiny_networks import TINY_BERT, TINY_RESNET, coloured_images, plain_texts
 
 from pacpredict import PrivateClassifier
+from pacpredict.artifact.artifact import Artifact
 from pacpredict.artifact.verify import verify_models
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import DeviceUnavailable, InvalidArtifact, InvalidInput, MissingExtra
@@ -143,6 +144,8 @@ def test_trained_again_networks_are_identical(images, texts, tmp_path):
         assert verify_models(artifact, pool_of(records, learner), 2, n_jobs=1) != []
         model = tmp_path / name / "models" / "000.safetensors"
         model.write_bytes((tmp_path / name / "models" / "001.safetensors").read_bytes())
+        rehash(tmp_path / name)
+        artifact = Artifact.open(tmp_path / name)
         with pytest.raises(InvalidArtifact, match="model 0 is not what training it again makes"):
             verify_models(artifact, pool_of(records, learner), 4, n_jobs=1)
 

@@ -92,6 +92,11 @@ class Heads(Learner):
         """Whether the features are those of a function that an artifact only names."""
         return self._maker.needs_trust
 
+    @property
+    def keeps_features(self) -> bool:
+        """Whether features go into a cache; words are counted faster than they would be found there."""
+        return self.cache is not None and not isinstance(self._maker, Words)
+
     def config(self) -> dict[str, Any]:
         stored = self.features.configs if isinstance(self.features, StoredFeatures) else self._maker.config()
         params = {"features": stored, "head": self.head, "penalty": self.penalty, "steps": self.steps}
@@ -123,9 +128,10 @@ class Heads(Learner):
 
     def prepare(self, schema: AnySchema, rows: AnyRows, progress: Progress | None = None) -> Features:
         """Compute features, or find them in the cache; those of the last rows are at hand."""
-        if self._last is None or self._last[0] is not rows:
-            self._last = rows, self._maker(schema.digests(rows), rows, progress)
-        return self._last[1]
+        last = self._last  # looked at once: other threads prepare rows of their own
+        if last is None or last[0] is not rows:
+            self._last = last = rows, self._maker(schema.digests(rows), rows, progress)
+        return last[1]
 
     def sight(self) -> list[dict[str, Any]]:
         """Describe the features by what decides them; where this is equal, either learner may compute them for both.

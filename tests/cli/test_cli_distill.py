@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from artifacts import fit_small
 from records import recipe
@@ -59,6 +60,8 @@ def test_a_student(teacher, capsys):
         == "not checked: accuracy, name of the deployment, date, version of pacpredict"
     )
     assert "exists already" in refused(capsys, *distill(teacher, *out))
+    within = ["--out", teacher / "teacher.pac" / "new" / "student"]
+    assert "is in the artifact teacher.pac" in refused(capsys, *distill(teacher, *within))
 
 
 def test_no_label_is_kept(teacher, capsys):
@@ -103,11 +106,28 @@ def test_one_class(teacher, capsys):
     assert state_of(teacher)["queries"] == same.sum() > 0
 
 
+def test_a_learner_that_fails(teacher, capsys):
+    """What a library cannot train is said in its words; the labels are on record, and the next run uses them."""
+    out = ["--learner", "logistic", "--filter", "bayesian", "--alpha", "0.3", "--out", teacher / "student"]
+    command = ["distill", teacher / "teacher.pac", teacher / "public.csv", *out]
+    code, _, errors = run_here(capsys, *command, "--set", "C=-5")
+    assert (code, "Traceback" in errors) == (2, False)
+    assert "The 'C' parameter" in errors
+    assert "All labels stay on record" in errors
+    paid = state_of(teacher)
+    assert paid["queries"] == 200
+    assert run_here(capsys, *command)[0] == 0
+    assert state_of(teacher)["spent_nats"] == paid["spent_nats"]
+
+
 def test_columns_that_do_not_match(teacher, capsys):
     """Rows of another table are refused before anything is asked."""
     public = teacher / "public.csv"
     public.write_text(public.read_text().replace("hours", "weeks", 1))
     assert "'weeks'" in refused(capsys, *distill(teacher, "--out", teacher / "student"))
+    as_csv(pd.read_csv(teacher / "test.csv").rename(columns={"label": "id"}), public)
+    errors = refused(capsys, *distill(teacher, "--out", teacher / "student"))
+    assert "the model has no column 'id'; leave out what is no feature" in errors
     public.write_text("age\n3\n")
     assert "are missing" in refused(capsys, *distill(teacher, "--out", teacher / "student"))
     assert state_of(teacher)["queries"] == 0
@@ -129,6 +149,24 @@ def test_a_budget_that_is_too_small(tmp_path, capsys):
         capsys, *distill(tmp_path, "--out", tmp_path / "more", "--until-success", "0.5001")
     )
     assert (code, "are spent already" in errors) == (2, True)
+
+
+def test_a_budget_of_which_every_row_costs_a_step(tmp_path, capsys):
+    """Where rows are charged whether models differ or not, all of them are counted in what is said."""
+    table, _ = fit_teacher(tmp_path / "teacher.pac", steps=10, charging="flat")
+    as_csv(table, tmp_path / "public.csv")
+    code, _, errors = run_here(capsys, *distill(tmp_path, "--dry-run"))
+    assert (code, "200 of the rows cost a step" in errors) == (2, True)
+    assert "The first 10 of 200 rows fit: --queries 10" in errors
+    _, output, _ = run_here(capsys, *distill(tmp_path, "--dry-run", "--queries", "10"))
+    assert "all models agree: a step each" in output
+
+
+def test_a_dry_run_begins_nothing(teacher, capsys):
+    """An anchor is used for good once it is; by a look at the cost it is not."""
+    look = distill(teacher, "--dry-run")
+    assert "has no anchor yet" in refused(capsys, *look, "--anchor", teacher / "anchor")
+    assert run_here(capsys, *look)[0] == 0
 
 
 def test_until_a_ceiling(teacher, capsys):

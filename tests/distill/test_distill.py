@@ -14,9 +14,11 @@ from students import STEP, fit_teacher, make_student, run_program
 from pacpredict.core.bounds import success_bound
 from pacpredict.core.filters import is_believed, posteriors
 from pacpredict.deployment import Deployment
+from pacpredict.distill.card import as_name
 from pacpredict.distill.folder import read_labels
 from pacpredict.distill.run import Options
 from pacpredict.distill.verify import verify_student
+from pacpredict.distill.words import markdown
 from pacpredict.exceptions import InvalidInput, StudentRefuted
 
 RESUMED = ("labels.csv", "model.ubj", "student.json", "predict.py")
@@ -92,6 +94,15 @@ def test_the_cards_for_people(made):
         assert said in text
         assert said in page
     assert "<script" not in page
+
+
+def test_names_and_labels_stay_within_their_line(made):
+    """What an owner calls a folder or a class ends no line of a card, and begins no part of it."""
+    assert as_name("my clinic (2).pac") == "my clinic (2).pac"
+    assert as_name("a\n# b <!-- *c*\udcff.pac") == "a_# b _!-- _c__.pac"
+    _, _, done = made
+    card = {**done.card, "labels": {**done.card["labels"], "classes": [["low\n| very", 3]]}}
+    assert "| low \\| very | 3 |" in markdown(card).splitlines()
 
 
 def test_the_page_in_a_browser(made, tmp_path):

@@ -1,6 +1,7 @@
 """Students as files: programs that have never heard of pacpredict get the same labels from them."""
 
 import json
+import runpy
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +14,11 @@ from student_files import trained, written
 from students import as_csv, run_program
 from tiny_networks import TINY_BERT, TINY_RESNET, coloured_images, plain_texts
 
+from pacpredict.cli.queries import read_columns, with_missing
+from pacpredict.distill.columns import translated
 from pacpredict.distill.formats import check_format, files_of
 from pacpredict.distill.student import check_student, student_named, student_of
-from pacpredict.exceptions import InvalidInput
+from pacpredict.exceptions import InvalidInput, InvalidQuery
 from pacpredict.learners.registry import learner_named
 from pacpredict.rows.infer import learn_rows
 
@@ -81,6 +84,100 @@ def test_cells_as_people_write_them(tmp_path):
     asked.loc[::3, "ward"], asked.loc[::4, "lab"], asked.loc[::5, "smoker"] = "n/a", "n/a", "True"
     expected = student.predict(schema.rows(asked), schema)
     assert run_program(tmp_path, as_csv(asked, tmp_path / "asked.csv"))[1:] == ["ab"[i] for i in expected]
+
+
+CELLS = {
+    "grade": ["A", "a", "B", "b", " b", "b ", "C", "TRUE", "", "n/a", "N/A"],
+    "code": ["1", "1.0", "01", "1e0", "1_0", "10", "٣", "nan", "true", "x"],
+    "known": ["True", "true", "FALSE", "1", "1.0", "0", "yes", "2", "t", "true "],
+    "age": [
+        "1",
+        "1.5",
+        "-0",
+        "1_000",
+        "nan",
+        "inf",
+        "1e999",
+        "٣",
+        "<5",
+        "=5",
+        "1,5",
+        " 7 ",
+        "7 ",
+        "n/a",
+        "9",
+    ],
+    "lab": ["<5", ">= 5", "≤5", "< <5", "=5", "<", "5", "<nan", "5>"],
+    "paid": [
+        "1.234,5",
+        "1234,5",
+        "\u22125",
+        "1,5e3",
+        "12 kg",
+        "€ 5",
+        "5 €",
+        "1.23,5",
+        "- €5",
+        "+-5",
+        ",5",
+        "",
+        "n/a",
+        "5-",
+    ],
+    "seen": ["01.02.2020", "1.2.2020", "2020-02-01", " 01.02.2020 ", "31.02.2020", "n/a", "01.02.2020 10:00"],
+    "when": [
+        "2020-02-01",
+        "2020-02-01T07:13:11.123457",
+        "2020-02-01T00:00+05:30",
+        "0001-01-01T00:00+23:00",
+        "1",
+    ],
+    "note": ["", "none", "None of it", "Words  and WORDS", "ein Ärger"],
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_every_cell_is_read_as_the_deployment_reads_it(tmp_path, name):
+    """What a cell means to a student, it means to its program; what one refuses, the other does."""
+    table = pd.DataFrame(
+        {
+            "grade": ["A", "a", "b", "b "],
+            "code": ["1", "2", "10", "3"],
+            "known": ["true", "false", "true", "false"],
+            "age": ["1", "2", "3", "4.5"],
+            "lab": ["<5", "1", "2", "3"],
+            "paid": ["€ 1.234,5", "1,5", "2", "3"],
+            "seen": ["01.02.2020", "02.02.2020", "03.02.2020", "04.02.2020"],
+            "when": ["2020-02-01", "2020-02-02", "2020-02-03", "2020-02-04"],
+            "note": ["a few words", "and others", "n/a", "more"],
+        }
+    )
+    types = {
+        "grade": "category",
+        "code": "category",
+        "known": "boolean",
+        "age": "number",
+        "lab": "number",
+        "paid": "number:€ 1.234,5",
+        "seen": "date:%d.%m.%Y",
+        "when": "date",
+        "note": "text",
+    }
+    schema, rows = learn_rows(table, unknown="missing", types=types)
+    schema = replace(schema, missing=("n/a", "age=9", "note=none"))
+    student = trained(student_named("ridge"), schema, rows, [0, 1, 0, 1], "ab")
+    program = runpy.run_path(str(written(student, tmp_path) / "predict.py"))
+    for cell in CELLS[name]:
+        path = as_csv(table[:1].assign(**{name: [cell]}), tmp_path / "asked.csv")
+        try:
+            asked = schema.rows(with_missing(read_columns(path), ()))
+        except InvalidQuery:
+            with pytest.raises(ValueError, match=f"column {name}: "):
+                program["matrix"](program["read"](path))
+            continue
+        expected = student.schema.features(translated(asked, schema, student.schema))
+        found = program["matrix"](program["read"](path))
+        assert np.array_equal(found, expected, equal_nan=True), cell
 
 
 @pytest.mark.parametrize("name", ["heads", "wide-resnet"])

@@ -125,6 +125,8 @@ def test_texts_that_cannot_be_used(of_texts, tmp_path):
     """No column of texts, an empty text, an empty file and none at all are said in one line."""
     path = as_csv({"a": ["x"], "b": ["y"]}, tmp_path / "asked.csv")
     assert program_refuses(of_texts, path) == f"{path} cannot be used: it has no column 'text', but a, b"
+    path.write_text("text,text\ncafé,thé\n")
+    assert program_refuses(of_texts, path) == f"{path} cannot be used: it has more than one column 'text'"
     lines = tmp_path / "asked.txt"
     lines.write_text("café\n \nthé\n")
     assert program_refuses(of_texts, lines) == f"{lines} cannot be used: text 2 is empty"
@@ -161,6 +163,10 @@ def test_tables_that_cannot_be_used(of_rows, tmp_path):
     assert program_refuses(home, path) == f"{path} cannot be used: it has no column age"
     as_csv(table.astype({"age": object}).assign(age=["old", *table["age"][1:]]), path)
     assert program_refuses(home, path) == f"{path} cannot be used: row 1, column age: 'old' is no number"
+    as_csv(table.astype({"age": object}).assign(age=["inf", *table["age"][1:]]), path)
+    assert program_refuses(home, path) == f"{path} cannot be used: row 1, column age: 'inf' is no number"
+    as_csv(pd.concat([table, table[["age"]] + 1], axis=1), path)
+    assert program_refuses(home, path) == f"{path} cannot be used: it has more than one column age"
     as_csv(table[:0], path)
     assert "it has no rows" in program_refuses(home, path)
     path.write_text(",".join(table.columns) + "\n1\n")

@@ -101,6 +101,9 @@ def test_a_budget_that_does_not_suffice(tmp_path):
         assert deployment.privacy()["spent_nats"] == 10 * STEP
         with pytest.raises(BudgetExhausted):
             limit_to(questions.first(fitting + 1), budget, None, 0.5)
+        rest = deployment.artifact.schema.rows(table).take(questions.rows[fitting:])
+        with pytest.raises(BudgetExhausted, match=r"0 steps are left of 10.* Not even the first row fits"):
+            limit_to(prepared(deployment, rest), budget, None, 0.5)
 
 
 def test_until_a_ceiling(opened):

@@ -26,6 +26,10 @@ _PROMISE = (
 )
 
 
+# What Markdown takes for a mark; and nobody has longer names.
+_MARKS, _LONGEST = frozenset("<>[]`*|\\"), 255
+
+
 class Settings(NamedTuple):
     """All that decides what becomes of given labels."""
 
@@ -48,13 +52,18 @@ class Mark(NamedTuple):
     accuracy: float | None  # of a student of these
 
 
+def as_name(text: str) -> str:
+    """Return a text as a card may have it though nobody checks it: a few words of a line, and nothing that ends it."""
+    return "".join(sign if sign.isprintable() and sign not in _MARKS else "_" for sign in text[:_LONGEST])
+
+
 def promise_of(deployment: Deployment) -> dict[str, Any]:
     """Return what holds for the whole life of a deployment, and so for every student of it."""
     privacy, about = deployment.privacy(), deployment.describe()
     promise = {name: privacy[name] for name in _PROMISE}
     if promise["epsilon"] == math.inf:
         promise["epsilon"] = None  # none matches
-    return promise | {name: about[name] for name in ("models", "unit", "name")}
+    return promise | {"models": about["models"], "unit": about["unit"], "name": as_name(about["name"])}
 
 
 def history_of(deployment: Deployment, labels: Labels) -> dict[str, Any]:

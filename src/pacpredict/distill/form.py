@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from pacpredict.core.filters import check_alpha, check_filter
-from pacpredict.distill.card import FORMAT, VERSIONS, Mark, Settings
+from pacpredict.distill.card import FORMAT, VERSIONS, Mark, Settings, as_name
 from pacpredict.distill.formats import is_file_name
 from pacpredict.distill.questions import ORDERS
 from pacpredict.distill.student import NOT_ON_CARDS
@@ -28,13 +28,14 @@ def check_form(card: Mapping[str, Any]) -> None:
     StudentRefuted
         with the first part that has not its form.
     """
-    _need(card.get("format") == FORMAT and card.get("version") in VERSIONS, "format and version")
+    is_version = type(card.get("version")) is int and card["version"] in VERSIONS
+    _need(card.get("format") == FORMAT and is_version, "format and version")
     _need(card.keys() == _PARTS, "parts")
     _need(_is_time(card["made"]), "made")
     _need(_is_text(card["pacpredict"]) and _VERSION.fullmatch(card["pacpredict"]), "pacpredict")
     for name in ("promise", "history", "labels", "settings", "notes", "files"):
         _need(isinstance(card[name], dict), name)
-    _need(_is_text(card["promise"].get("name")), "name")
+    _need(_is_name(card["promise"].get("name")), "name")
     _need(_is_count(card["labels"].get("public_rows")), "public_rows")
     _check_settings(card["settings"])
     _check_accuracies(card["evaluation"], card["curve"])
@@ -52,7 +53,7 @@ def _need(holds: Any, part: str) -> None:
 def _check_settings(given: Mapping[str, Any]) -> None:
     _need(given.keys() == set(Settings._fields), "settings")
     params = given["params"]
-    _need(_is_text(given["learner"]), "learner")
+    _need(_is_name(given["learner"]), "learner")
     _need(
         params is None or (isinstance(params, dict) and params and not params.keys() & NOT_ON_CARDS), "params"
     )
@@ -86,6 +87,10 @@ def _is_text(value: Any) -> bool:
     return type(value) is str
 
 
+def _is_name(value: Any) -> bool:
+    return _is_text(value) and as_name(value) == value
+
+
 def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 1
 
@@ -96,6 +101,6 @@ def _is_share(value: Any) -> bool:
 
 def _is_time(value: Any) -> bool:
     try:
-        return _is_text(value) and datetime.fromisoformat(value).tzinfo is not None
+        return _is_name(value) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         return False

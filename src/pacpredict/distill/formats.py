@@ -30,9 +30,19 @@ _NAMES = re.compile(
 )
 # SHA-256 of programs that were written before the present ones: a student that has one is no less true.
 _EARLIER_PROGRAMS: dict[RowKind, frozenset[str]] = {
-    "table": frozenset({"6fef4a1c60979245353a67aeff2b5bc6cc44b1c2c81d6eda74885dab74691c8d"}),
+    "table": frozenset(
+        {
+            "6fef4a1c60979245353a67aeff2b5bc6cc44b1c2c81d6eda74885dab74691c8d",
+            "5e4d800df91bb60e21afc5696ebe34cb4cdc6e39371bbb44ecaec172f9ed914b",
+        }
+    ),
     "image": frozenset({"0979c531034772e24861d17f6311f9760346b847ca2bfa0d1695ba466004abb9"}),
-    "text": frozenset({"b83eae991f8c6e404dd919a52b357882e57f53cd1c7c86fa9cefa0d2df0330cc"}),
+    "text": frozenset(
+        {
+            "b83eae991f8c6e404dd919a52b357882e57f53cd1c7c86fa9cefa0d2df0330cc",
+            "53dfdbb05b2f39ed5e675cc6b6e152c12e4f0de2ee31ec4810ecb02e05f6b8d5",
+        }
+    ),
 }
 
 # Files by their names below the folder of a student.

@@ -62,6 +62,10 @@ class Questions:
         """Different new queries on which all models agree."""
         return len(self._new()) - self.n_contested
 
+    def n_charged(self, budget: Budget) -> int:
+        """Different new queries that cost a step, if all can be paid."""
+        return len(self._new()) if budget.charging == "flat" else self.n_contested
+
     @property
     def is_alone(self) -> bool:
         """Whether nothing else was answered before."""
@@ -169,14 +173,7 @@ def limit_to(questions: Questions, budget: Budget, success: float | None, prior:
     if success is None:
         fitting = _fitting(questions, budget)
         if fitting < len(questions):
-            raise BudgetExhausted(
-                f"the budget does not suffice: {questions.n_contested:,} of the rows cost a step of {budget.step:g} "
-                f"nats each, and {budget.total_steps - questions.spent_steps:,} steps are left of "
-                f"{budget.total_steps:,}. Nothing was asked or charged. The first {fitting:,} of {len(questions):,} "
-                f"rows fit: --queries {fitting}",
-                needed_nats=budget.nats(questions.n_contested),
-                left_nats=(budget.total_steps - questions.spent_steps) * budget.step,
-            )
+            raise _too_little(questions, budget, fitting)
         return questions
     nats = min(budget_for_success(success, prior), budget.total)
     if nats < max(budget.nats(questions.spent_steps), budget.step):
@@ -211,6 +208,22 @@ def _fitting(questions: Questions, budget: Budget) -> int:
     differ = [questions.ballots.n_voted[questions.places[digest]] > 1 for digest in new]
     n_fitting = len(budget.charge_first(differ, questions.spent_steps))
     return len(questions) if n_fitting == len(new) else questions.digests.index(new[n_fitting])
+
+
+def _too_little(questions: Questions, budget: Budget, fitting: int) -> BudgetExhausted:
+    wanted, left = questions.n_charged(budget), budget.total_steps - questions.spent_steps
+    halts = "" if wanted > left else ". Once these are spent nothing is answered, not even what costs nothing"
+    advice = (
+        f"The first {fitting:,} of {len(questions):,} rows fit: --queries {fitting}"
+        if fitting
+        else "Not even the first row fits"
+    )
+    return BudgetExhausted(
+        f"the budget does not suffice: {wanted:,} of the rows cost a step of {budget.step:g} nats each, and {left:,} "
+        f"steps are left of {budget.total_steps:,}{halts}. Nothing was asked or charged. {advice}",
+        needed_nats=budget.nats(wanted),
+        left_nats=left * budget.step,
+    )
 
 
 def _below(questions: Questions, budget: Budget) -> int:

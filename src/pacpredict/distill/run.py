@@ -61,7 +61,7 @@ class Options:
         Ask no more rows than so many.
     until_success
         Ask until what others have spent, with a step for each row on which models differ, reaches the budget of this
-        success of membership inference.
+        success of membership inference. What others spend meanwhile comes on top.
     order, seed
         "random" or "active": those first on which most models agree. The seed is public.
     soft, balanced

@@ -8,7 +8,7 @@ import numpy as np
 
 from pacpredict.distill.columns import public_schema, translated
 from pacpredict.distill.labels import Targets
-from pacpredict.exceptions import InvalidInput
+from pacpredict.exceptions import InvalidInput, PacPredictError
 from pacpredict.features.compute import Progress
 from pacpredict.learners.anything import EstimatorLearner
 from pacpredict.learners.estimators import chosen_params, find_class, params_to_json
@@ -151,7 +151,15 @@ def train_student(
     names = [classes.values[i] for i in own]
     chosen = subset_of(ground.prepared, records)
     training = TrainingSet(chosen, labels.astype(np.int64), names, None if uniform else weights, records)
-    trained = learner.fit(training, ground.schema, seed)
+    try:
+        trained = learner.fit(training, ground.schema, seed)
+    except PacPredictError:
+        raise
+    except Exception as problem:  # of a library, about its parameters or the rows
+        raise InvalidInput(
+            f"the student cannot be trained by {learner.name}: {problem}. All labels stay on record: with other "
+            "settings, or by another learner, they cost nothing again"
+        ) from problem
     return Student(learner, ground.schema, classes, own, trained.model, trained.notes)
 
 

@@ -23,7 +23,14 @@ from pacpredict.types import IntArray
 
 # Of nothing that a deployment knows: the word of whoever made the card.
 _NEVER = ("name of the deployment", "date", "version of pacpredict")
-_BY_TRAINING = ("model and student.json", "learner and how it was trained", "notes")
+_BY_ROWS = (
+    "which row each label was given to",
+    "model and student.json",
+    "learner and how it was trained",
+    "notes",
+)
+# Cards of version 1 have no words about what is not checked.
+_BY_WORDS = ("that every figure is compared, as cards of version 1 say",)
 _BY_VOTES = ("which rows were asked", "seed", "number of public rows")
 
 # Rows whose order is drawn again from their number alone; what a card says may be any number.
@@ -74,7 +81,8 @@ def verify_student(deployment: Deployment, path: Path, rows: AnyRows | None = No
         *(("accuracy",) if card["evaluation"] is not None else ()),
         *_NEVER,
         *(("style of card.html, which is not of this version",) if is_styled_otherwise(path, card) else ()),
-        *(() if rows is not None else _BY_TRAINING),
+        *(_BY_WORDS if card["version"] == 1 else ()),
+        *(() if rows is not None else _BY_ROWS),
         *(() if rows is not None or is_order_known else _BY_VOTES),
     )
     return Checked(
@@ -122,7 +130,7 @@ def _targets(deployment: Deployment, path: Path, settings: Settings, labels: Lab
 def _compare(what: str, computed: Mapping[str, Any], stated: Mapping[str, Any]) -> None:
     for name in sorted(computed.keys() | stated.keys()):
         own, said = computed.get(name), stated.get(name)
-        if _as_text(own) != _as_text(said):
+        if _as_text(own) != _as_text(said) or (name in computed) is not (name in stated):
             raise StudentRefuted(
                 f"the card says of the {what} that {name} is {said!r:.100}; it is {own!r:.100}"
             )
@@ -206,7 +214,7 @@ def _trained(
     try:
         ground = Ground.of(learner, artifact.schema, asked)
         return train_student(learner, ground, artifact.classes, targets, seed=settings.seed)
-    except PacPredictError:
-        raise
-    except Exception as problem:  # of a library, about parameters that only a card could have
+    except Exception as problem:  # also of a library, about parameters that only a card could have
+        if isinstance(problem, PacPredictError) and not isinstance(problem, InvalidInput):
+            raise
         raise StudentRefuted(f"what the card says cannot be trained: {problem}") from problem

@@ -243,4 +243,8 @@ def _lines(item: "str | Table | list[str]") -> Sequence[str]:
         return [f"- {point}" for point in item]
     rule = ["---"] + ["---:"] * (len(item.columns) - 1)
     cells = [item.columns, rule, *item.rows]
-    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in cells]
+    return [f"| {' | '.join(map(_cell, row))} |" for row in cells]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").splitlines())

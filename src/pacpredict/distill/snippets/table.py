@@ -7,8 +7,10 @@ import csv
 import io
 import json
 import math
+import re
 import sys
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +21,70 @@ ABOUT = json.loads((HOME / "student.json").read_text("utf-8"))
 COLUMNS, CATEGORIES = ABOUT["columns"], ABOUT["feature_categories"]
 
 
-def means(text: str, category: Any) -> bool:
-    """Tell whether a cell names a category; 1 may be written as 1.0."""
-    if isinstance(category, str | bool):
-        return text == category or text.lower() == str(category).lower() != category
-    try:
-        return float(text) == category
-    except ValueError:
-        return False
+# Limits such as <0.5, and numbers as people write them: the example 1234.5 says how, such as 1.234,5 or € 1 234.5.
+LIMIT = re.compile(r"\s*(?:<=|>=|[<>≤≥])\s*")
+UNIT = r"[^\d+\-.,'<>=≤≥]*"
+EXAMPLE = re.compile(rf"({UNIT}?)1([,. ']?)234([.,])5({UNIT})")
+SAME = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"})
+
+
+def plain(text: str) -> float:
+    """Return a number as programs write it: not 1_000, "nan", "inf" and digits of other scripts, which float takes."""
+    found = float(text) if text.isascii() and "_" not in text else math.nan
+    if not math.isfinite(found):
+        raise ValueError(text)
+    return found
+
+
+def written(text: str, example: str) -> float:
+    """Return a number as people write it, if it fits the example; thousands and the unit may be left out."""
+    ((before, group, decimal, after),) = EXAMPLE.findall(example.translate(SAME).strip())
+    thousands = rf"[0-9]{{1,3}}(?:{re.escape(group)}[0-9]{{3}})+|" if group else ""
+    pattern = (
+        rf"([+-]?)\s*(?:{re.escape(before.strip())})?\s*([+-]?)"
+        rf"({thousands}[0-9]+|(?=\{decimal}))(?:\{decimal}([0-9]+))?\s*(?:{re.escape(after.strip())})?"
+    )
+    found = re.fullmatch(pattern, text.strip().translate(SAME))
+    if found is None or (found[1] and found[2]):
+        raise ValueError(text)
+    return plain(f"{found[1] or found[2]}{re.sub('[^0-9]', '', found[3]) or 0}.{found[4] or 0}")
+
+
+def place(values: list[Any], text: str) -> float | None:
+    """Return where a value stands among others, however it is spelt: 1 may be 1.0, and True may be true or 1."""
+    spellings: list[Any] = [text]
+    if (truth := {"true": True, "false": False}.get(text.strip().lower())) is not None:
+        spellings.append(truth)
+    else:
+        with suppress(ValueError):
+            spellings.append(plain(text))
+    return next((float(values.index(spelt)) for spelt in spellings if spelt in values), None)
+
+
+def is_missing(column: dict[str, Any], text: str) -> bool:
+    return not text or text in column["missing"]
 
 
 def number(column: dict[str, Any], text: str) -> float:
     """Return a cell as the number that the model knows it by; NaN where it is missing, or a category never seen."""
-    text = text.strip()
-    if not text or text in column["missing"]:
+    if is_missing(column, text):
         return math.nan
+    form = column.get("form")
     if column["kind"] == "category":
-        found = (code for code, category in enumerate(column["categories"]) if means(text, category))
-        return float(next(found, math.nan))
+        code = place(column["categories"], text)
+        return math.nan if code is None else code
     if column["kind"] == "boolean":
-        return {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}.get(text.lower(), math.nan)
+        if (code := place([False, True], text)) is None:
+            raise ValueError(text)
+        return code
     if column["kind"] == "date":
-        form = column.get("form")
+        text = text.strip()
         moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text)  # noqa: DTZ007
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return (moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86_400
-    text = text.lstrip("<>=≤≥ ")
-    if form := column.get("form"):  # the number 1234.5 as people write it here, such as 1.234,5
-        decimal = form[form.index("234") + 3]
-        text = "".join(sign for sign in text if sign in f"0123456789+-{decimal}").replace(decimal, ".")
-    return float(text)
+        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(days=1)
+    if column.get("has_limits") and (sign := LIMIT.match(text)):
+        text = text[sign.end() :]
+    return written(text, form) if form else plain(text)
 
 
 def cell_of(column: dict[str, Any], row: int, text: str) -> float:
@@ -68,7 +104,8 @@ def matrix(rows: list[dict[str, str]]) -> Any:
         if column["kind"] == "text":
             from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415
 
-            parts.append(HashingVectorizer(n_features=64).transform(cells).toarray())
+            texts = ["" if is_missing(column, cell) else cell for cell in cells]
+            parts.append(HashingVectorizer(n_features=64).transform(texts).toarray())
         else:
             parts.append(np.array([[cell_of(column, i, cell)] for i, cell in enumerate(cells)]))
     return np.hstack(parts)
@@ -111,6 +148,8 @@ def read(path: Path) -> list[dict[str, str]]:
     names = next(lines, [])
     if missing := [column["name"] for column in COLUMNS if column["name"] not in names]:
         raise ValueError(f"it has no column {', '.join(missing)}")
+    if twice := [column["name"] for column in COLUMNS if names.count(column["name"]) > 1]:
+        raise ValueError(f"it has more than one column {', '.join(twice)}")
     rows = []
     for cells in filter(None, lines):
         if len(cells) != len(names):

@@ -45,6 +45,8 @@ def column_of(content: str) -> list[str]:
     column = names[0] if len(names) == 1 else ABOUT["column"]
     if column not in names:
         raise ValueError(f"it has no column {column!r}, but {', '.join(names)}")
+    if names.count(column) > 1:
+        raise ValueError(f"it has more than one column {column!r}")
     return [row[names.index(column)] for row in rows]
 
 

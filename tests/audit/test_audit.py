@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import sys
+import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime
 from html import unescape
@@ -15,19 +16,24 @@ from browser import Seen, running_browser
 from records import labels_of, mixed_table
 
 from pacpredict.artifact.artifact import Artifact
+from pacpredict.audit.adversaries import told_about
 from pacpredict.audit.cells import measured
-from pacpredict.audit.estimates import RATES, Estimate, Finding
+from pacpredict.audit.estimates import RATES, Estimate, Finding, clopper_pearson
 from pacpredict.audit.live import Exposed, Exposure, Moment, expose
 from pacpredict.audit.live_page import render_exposure
+from pacpredict.audit.lives import set_scene
 from pacpredict.audit.membership import memory_needed
 from pacpredict.audit.page import render
 from pacpredict.audit.run import Plan, audit
+from pacpredict.audit.subject import Subject
 from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, pool_in_words, show, to_json, verdict
 from pacpredict.cli import main
 from pacpredict.cli.audit import _print, _print_exposure
 from pacpredict.cli.data import read_pool_of
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidArtifact, InvalidInput, InvalidTable, InvalidVotes
+from pacpredict.mechanism.budget import Budget
+from pacpredict.training.subsets import balanced
 
 SMALL = Plan(n_trials=20, n_queries=50, n_targets=1, n_runs=30)
 SHORT = ["--trials", "20", "--queries", "50", "--targets", "1", "--runs", "30", "--jobs", "1"]
@@ -182,7 +188,7 @@ def test_the_page_says_in_words_what_answers_tell_about_the_pool(found):
     text = text_of(render(found))
     assert all(sentence in text for sentence in pool_in_words(found))
     assert to_json(found)["about_the_pool"] == pool_in_words(found)
-    assert "by an answer of `argmax`" in pool_in_words(found)[0]
+    assert "by a label of `argmax`" in pool_in_words(found)[0]
     (name, of_remembered), *_ = found.presences.items()
     rates = {
         (one, n): (0.1 * place if n == 1 else 0.9 - 0.1 * place)
@@ -195,7 +201,7 @@ def test_the_page_says_in_words_what_answers_tell_about_the_pool(found):
     ]
     about = {**found.about, "decoder": "argmax"}
     own, least = pool_in_words(replace(found, about=about, presences={name: made_up}))
-    assert "finds 10.00 % to be in the pool by an answer of `argmax`, and 80.00 % by 1,000 variants" in own
+    assert "finds 10.00 % to be in the pool by a label of `argmax`, and 80.00 % by 1,000 variants" in own
     assert (
         "`sample` tells least of the three decoders by one question, and `map` by many: 0.00 % and 70.00 %"
         in least
@@ -206,16 +212,37 @@ def test_what_contradicts_a_promise_is_the_verdict(found):
     """A rate that is surely above its ceiling, of any attack, or a claim that does not hold, comes first."""
     high = Estimate(1.0, 0.99, 1.0)
     look = found.inferences[0].looks[-1]._replace(success=high)
-    told = replace(found.inferences[0], looks=[look])
+    future, duel = found.inferences[0], found.duels[0]
+    told = replace(future, looks=[look])
+    many = [duel.true_positives[0]._replace(tpr=high, surely=0.5)]
+    limited = next(one for one in found.duels if one.limit is not None)
     for worse in (
         replace(found, inferences=[told]),
-        replace(found, duels=[found.duels[0]._replace(success=high)]),
+        replace(found, inferences=[replace(future, true_positives=many)]),
+        replace(found, inferences=[replace(future, information=high)]),
+        replace(found, inferences=[replace(future, beyond=clopper_pearson(1, future.trials))]),
+        replace(found, duels=[duel._replace(success=high)]),
+        replace(found, duels=[duel._replace(true_positives=many)]),
+        replace(found, duels=[limited._replace(beyond=clopper_pearson(limited.runs, limited.runs))]),
         replace(found, attacks=[found.attacks[1]._replace(success=high)]),
         replace(found, claims=[Finding("noise", holds=False, seen="too little")]),
     ):
-        assert "does not keep what is promised" in verdict(worse)[0]
+        assert verdict(worse)[0].endswith("does not keep what is promised of it: 1 finding.")
         assert 'class="promise broken"' in render(worse)
         assert to_json(worse)["holds"] is False
+
+
+def test_programs_see_by_the_exit_code_that_a_promise_is_broken(found, home, tmp_path, capsys, monkeypatch):
+    """All is said and written first; then the command fails, as every command does whose object is refuted."""
+    worse = replace(found, claims=[Finding("noise", holds=False, seen="too little")])
+    for outcome, code in ((found, 0), (worse, 2)):
+        monkeypatch.setattr("pacpredict.audit.run.audit", lambda *_args, _found=outcome, **_named: _found)
+        page = tmp_path / f"{code}.html"
+        assert main(["audit", str(home), "--report", str(page), "--json"]) == code
+        said = capsys.readouterr()
+        assert json.loads(said.out)["holds"] is (code == 0)
+        assert ("does not keep what is promised" in said.err) == (code == 2)
+        assert page.exists()
 
 
 def test_a_ledger_shows_what_was_exposed(home, capsys, tmp_path):
@@ -272,7 +299,7 @@ def test_bad_input_is_said_before_work_starts(home, tmp_path, capsys, monkeypatc
         audit(artifact, pool, SMALL._replace(n_retrained=2))
     with monkeypatch.context() as patch:
         patch.setattr("pacpredict.audit.run.imagine", _never)
-        with pytest.raises(InvalidVotes, match="agree on all public records"):
+        with pytest.raises(InvalidVotes, match=r"agree on all public records.*leave --public out"):
             audit(artifact, pool, SMALL, public=_unanimous(artifact, pool))
     with pytest.raises(InvalidInput, match="n_runs must be at least 2"):
         audit(artifact, pool, SMALL._replace(n_runs=1))
@@ -281,15 +308,53 @@ def test_bad_input_is_said_before_work_starts(home, tmp_path, capsys, monkeypatc
     (bare / "ledger.sqlite").unlink()
     assert main(["audit", str(bare), "--ledger"]) == 2
     assert "ledger" in capsys.readouterr().err
-    for option in (["--public", "p.csv"], ["--data", "d.csv"], ["--retrain", "1"], ["--decode", "map"]):
-        assert main(["audit", str(home), "--ledger", *option]) == 2
-        assert f"{option[0]} is for simulated futures" in capsys.readouterr().err
+    assert main(["audit", str(home), "--report", str(home / "audit.html")]) == 2
+    assert "audit.html is in the artifact a.pac" in capsys.readouterr().err
     (bare / "subsets.npy").unlink()
     assert main(["audit", str(bare)]) == 2
     assert "subsets.npy is missing" in capsys.readouterr().err
     (tmp_path / "there.html").touch()
     assert main(["audit", str(home), "--report", str(tmp_path / "there.html")]) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+def test_no_option_is_passed_over(home, tmp_path, capsys, monkeypatch):
+    """What means nothing beside a ledger, or without one, is refused, and so is no thread at all."""
+    numbers = [
+        [f"--{name}", "2"] for name in ("trials", "queries", "targets", "runs", "retrain", "seed", "jobs")
+    ]
+    for option in (["--public", "p.csv"], ["--data", "d.csv"], ["--decode", "map"], *numbers):
+        assert main(["audit", str(home), "--ledger", *option]) == 2
+        assert f"{option[0]} is for simulated futures" in capsys.readouterr().err
+    monkeypatch.setenv("PGPASSWORD", "")  # which the option sets, and which ends with the test
+    (tmp_path / "word").write_text("secret")
+    for option in (["--anchor", "elsewhere"], ["--ledger-password-file", str(tmp_path / "word")]):
+        assert main(["audit", str(home), *option]) == 2
+        assert f"{option[0]} is for looking at a ledger: say --ledger, too" in capsys.readouterr().err
+    for command in (["audit", str(home)], ["verify", str(home)]):
+        assert main([*command, "--jobs", "0"]) == 2
+        assert "so many at a time, 1 or more, or -1 for one per core; got 0" in capsys.readouterr().err
+
+
+def test_models_that_agree_on_everything_are_said_with_what_to_do(home):
+    """An audit that has nothing to ask says why, what tells whether the models are any good, and where else to look."""
+    artifact = Artifact.open(home, blind=True)
+    subject = Subject.of(artifact, read_pool_of(artifact, None))
+    with pytest.raises(InvalidVotes, match=r"nothing is charged.*pacpredict evaluate.*audit --ledger"):
+        replace(subject, votes=np.zeros_like(subject.votes)).contested()
+
+
+def test_the_lint_for_claims_fits_into_the_memory_that_was_counted():
+    """What every question tells of every unit is not held at once: that would be a double for each pair of them."""
+    rng = np.random.default_rng(0)
+    membership, votes = balanced(16, 4000, rng), rng.integers(0, 2, (2000, 16)).astype(np.int16)
+    tracemalloc.start()
+    scene = set_scene(votes, membership, Budget(2.0**-9, 0.125), finite=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < len(votes) * membership.shape[1] * 4
+    told = told_about(votes, membership.astype(np.float64))
+    assert told[:, scene.targets[0]].max() == told.max()
 
 
 # Pairs of texts of one picture that lie over one another.

@@ -104,6 +104,22 @@ class LabelTells(_Changed):
         return label if kind == "belief" else int(votes[secret])
 
 
+class AgreedTells(_Changed):
+    """Says something about the secret where all models agree."""
+
+    def _instead(self, votes, secret, weights, label, kind):
+        return secret % 2 if kind == "agreed" else label
+
+
+class LimitForSome(Session):
+    """Keeps the limit on odds for every other unit only."""
+
+    def __init__(self, *arguments, membership, **options):
+        members, odds = (part[::2] for part in membership.bits)
+        some = replace(membership, bits=membership.bits._replace(members=members, prior_odds=odds))
+        super().__init__(*arguments, membership=some, **options)
+
+
 class _OtherNoise:
     """A source whose normals are others; what it gives otherwise is that of another source."""
 
@@ -127,6 +143,40 @@ class NoiseCancels(Session):
         self._answering._entropy = _OtherNoise(source, in_pairs)
 
 
+class NoiseComesAgain(Session):
+    """Uses all noise twice, the second time after that of another release."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        source, held = self._entropy, []
+
+        def twice(size):
+            if size and not held:
+                first, second = source.normals(size), source.normals(size)
+                held[:] = [second, first, second, first]
+            return held.pop() if size else source.normals(0)
+
+        self._answering._entropy = _OtherNoise(source, twice)
+
+
+class ServedFromSeed(Session):
+    """Draws from a seed when no generator is given: whoever restarts it gets the same noise again."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(
+            *arguments, **options | {"generator": options["generator"] or np.random.default_rng(0)}
+        )
+
+
+class NoiseCapped(Session):
+    """Has noise for 2^-12 nats at least, which is too little for smaller steps."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        step, n_steps = max(self.budget.step, 2.0**-12), self.budget.total_steps
+        self._answering._budget = replace(self.budget, step=step, total=step * n_steps)
+
+
 class ServedWithoutNoise(Session):
     """Has no noise when no generator is given: what is served is the secret's own label."""
 
@@ -136,13 +186,18 @@ class ServedWithoutNoise(Session):
             self._answering._entropy = _OtherNoise(self._entropy, np.zeros)
 
 
+def as_served(budget):
+    """Return as many steps of the size that deployments have by default."""
+    return replace(budget, step=budget.step / 2**23, total=budget.total / 2**23)
+
+
 def begin_with(kind, budget, membership, decode):
-    """Return what begins such lives."""
+    """Return what begins such lives, with smaller steps where they draw as they are served."""
     watched = Membership.of(membership, Belief.uniform(M))
 
     def begin(secret, ledger, rng):
         options = {"secret": secret, "ledger": ledger, "generator": rng, "decode": decode}
-        return kind(2, budget, M, membership=watched, **options)
+        return kind(2, as_served(budget) if rng is None else budget, M, membership=watched, **options)
 
     return begin
 
@@ -162,11 +217,15 @@ BROKEN_DRAWS = {
     "the belief's answers are the secret's": (BeliefTells, CLAIMED, CLAIMED, "draws"),
     "the belief's answers are the secret's, at the end": (BeliefTells, NO_LIMIT, NO_LIMIT, "draws"),
     "the belief's answers are not drawn": (BeliefNotDrawn, CLAIMED, CLAIMED, "draws"),
+    "labels tell where all agree": (AgreedTells, CLAIMED, CLAIMED, "labels"),
 }
 # And what can be wrong only where there is noise.
 BROKEN_NOISE = {
     "labels are the secret's": (LabelTells, CLAIMED, CLAIMED, "labels"),
     "noise cancels": (NoiseCancels, NO_LIMIT, NO_LIMIT, "noise"),
     "noise cancels, with a limit": (NoiseCancels, CLAIMED, CLAIMED, "noise"),
+    "noise comes again": (NoiseComesAgain, NO_LIMIT, NO_LIMIT, "noise"),
     "no noise is served": (ServedWithoutNoise, CLAIMED, CLAIMED, "served"),
+    "noise comes again when it is served": (ServedFromSeed, CLAIMED, CLAIMED, "served"),
+    "too little noise at small steps": (NoiseCapped, CLAIMED, CLAIMED, "served"),
 }

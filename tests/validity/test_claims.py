@@ -3,7 +3,17 @@
 import itertools
 
 import pytest
-from broken_lives import BROKEN, BROKEN_DRAWS, BROKEN_NOISE, CLAIMED, NO_LIMIT, begin_with, scene
+from broken_lives import (
+    BROKEN,
+    BROKEN_DRAWS,
+    BROKEN_NOISE,
+    CLAIMED,
+    NO_LIMIT,
+    LimitForSome,
+    as_served,
+    begin_with,
+    scene,
+)
 
 from pacpredict.audit.claims import N_LIVES, examine
 from pacpredict.mechanism.session import Session
@@ -17,7 +27,8 @@ FEW_LIVES = 20
 def findings_of(kind, budget, claimed, decode, seed, n_lives=N_LIVES):
     votes, membership = scene(seed)
     begin = begin_with(kind, budget, membership, decode)
-    return examine(begin, claimed, votes, membership, finite=decode == "sample", seed=seed, n_lives=n_lives)
+    how = {"finite": decode == "sample", "seed": seed, "n_lives": n_lives, "served": as_served(claimed)}
+    return examine(begin, claimed, votes, membership, **how)
 
 
 @pytest.mark.parametrize("decode", ["argmax", "sample"])
@@ -34,14 +45,24 @@ def test_a_broken_deployment_is_caught(what, decode):
 
 @pytest.mark.parametrize(
     ("what", "decode"),
-    [*itertools.product(BROKEN_DRAWS, ("argmax", "sample")), *itertools.product(BROKEN_NOISE, ("argmax",))],
+    [
+        *itertools.product(BROKEN_DRAWS, ("argmax", "sample")),
+        *itertools.product(BROKEN_NOISE, ("argmax",)),
+    ],
 )
 def test_a_deployment_that_tells_is_caught_by_the_claim_that_it_breaks(what, decode):
-    """Labels that are the secret's, or not drawn; noise that cancels; none in what is served: few lives show it."""
+    """Labels that tell, or are not drawn; noise that cancels, comes again or is not served: few lives show it."""
     kind, budget, claimed, claim = (BROKEN_DRAWS | BROKEN_NOISE)[what]
     found = {seed: findings_of(kind, budget, claimed, decode, seed, FEW_LIVES) for seed in SEEDS}
     missed = [seed for seed in SEEDS if {one.claim: one.holds for one in found[seed]}[claim] is not False]
     assert not missed, f"{what} passed with seeds {missed}"
+
+
+def test_a_limit_on_odds_that_is_kept_for_some_is_caught():
+    """Lives are after several units in turn. With noise some may pass the limit, and some more are not soon seen."""
+    findings = {seed: findings_of(LimitForSome, CLAIMED, CLAIMED, "sample", seed) for seed in SEEDS}
+    missed = [seed for seed in SEEDS if {one.claim: one.holds for one in findings[seed]}["odds"]]
+    assert not missed, f"it passed with seeds {missed}"
 
 
 @pytest.mark.parametrize("decode", ["argmax", "map", "sample"])

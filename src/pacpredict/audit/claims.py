@@ -4,7 +4,7 @@ Checked is, in lives that draw from a seeded generator, that
 
     noise        is at least what the budget and the belief ask for, and new in every release
     belief       is the posterior that follows from what was released, and from nothing else
-    labels       follow from what was released
+    labels       follow from what was released, and are those of all models where these agree
     draws        of labels that the belief answers with are as likely as it says, whatever the secret is
     charges      are made for every release that could tell something, and nothing is released beyond the total
     information  about the secret is on average no more than what was charged
@@ -13,9 +13,12 @@ Checked is, in lives that draw from a seeded generator, that
 
 and of what is served, which no seed repeats, that
 
-    served       lives that draw from the operating system's entropy have no less noise, nor other labels
+    served       lives that draw from the operating system's entropy, at the deployment's own step, have no less noise,
+                 nor other labels
     entropy      gives independent standard normals and evenly distributed numbers
 """
+
+import itertools
 
 import numpy as np
 
@@ -27,6 +30,7 @@ from pacpredict.audit.estimates import (
     mean_of,
     students_mean,
     success_ceiling,
+    variance_of,
 )
 from pacpredict.audit.lives import Begin, Life, Scene, Seen, set_scene
 from pacpredict.audit.randomness import FALSE_ALARM, check_entropy
@@ -36,6 +40,8 @@ from pacpredict.types import BoolArray, Votes
 N_LIVES = 60
 # Lives as they are served. Their hundred releases or more show whether there is noise; how much, the others do.
 _N_SERVED = 8
+# Of a source that is new in every release this many have the size of another at most (see `Seen.repeats`).
+_MOST_REPEATS = 1
 # What lives are held against.
 _PLAYED = ("noise", "belief", "labels", "draws", "charges", "information", "odds", "success", "served")
 
@@ -49,19 +55,25 @@ def examine(
     finite: bool,
     seed: int,
     n_lives: int = N_LIVES,
+    served: Budget | None = None,
 ) -> list[Finding]:
-    """Play lives and say of each claim whether it holds, or that it was not checked."""
+    """Play lives and say of each claim whether it holds, or that it was not checked.
+
+    `served` is what is claimed of lives that draw from the operating system, if that is another budget.
+    """
     two = _two_sided(votes)
     if not two.any():
         why = "not checked: there is no question on which models give exactly two labels"
         return [*(Finding(claim, None, why) for claim in _PLAYED), check_entropy()]
     scene = set_scene(votes[two], membership, claimed, finite)
-    seen, served, rng = Seen(), Seen(), np.random.default_rng(seed)
+    seen, as_served, rng = Seen(), Seen(), np.random.default_rng(seed)
+    targets = itertools.cycle(scene.targets.tolist())
     for life in range(n_lives):
-        Life(begin, scene, rng, seen, is_targeted=life % 2 == 0).play()
+        Life(begin, scene, rng, seen, None if life % 2 else next(targets)).play()
+    outside = scene._replace(claimed=served or claimed)
     for _ in range(_N_SERVED):
-        Life(begin, scene, rng, served, is_served=True).play()
-    return [*_judge(scene, seen), _judge_served(scene, served), check_entropy()]
+        Life(begin, outside, rng, as_served, next(targets), is_served=True).play()
+    return [*_judge(scene, seen), _judge_served(outside, as_served), check_entropy()]
 
 
 def _two_sided(votes: Votes) -> BoolArray:
@@ -103,10 +115,10 @@ def _judge(scene: Scene, seen: Seen) -> list[Finding]:
         words = f"beyond the limit of {claimed.exposure:g} in {beyond} of {len(seen.largest)} lives"
         findings.append(Finding("odds", kept, words))
     right = clopper_pearson(sum(seen.right), len(seen.right))
-    share = float(scene.membership[:, scene.target].mean())
+    share = scene.membership[:, scene.targets].mean(axis=0)
     ceiling = success_ceiling(
         claimed.total,
-        max(share, 1 - share),
+        float(np.maximum(share, 1 - share).max()),
         claimed.exposure,
         0.0 if scene.finite else claimed.exposure_delta,
     )
@@ -115,17 +127,27 @@ def _judge(scene: Scene, seen: Seen) -> list[Finding]:
 
 
 def _judge_noise(scene: Scene, seen: Seen) -> Finding:
-    surplus = [students_mean(values) for values in seen.surplus.values() if values]
+    surplus = [_mean_surplus(values, scene.finite) for values in seen.surplus.values() if values]
     if not surplus:
         return Finding("noise", None, "not checked: nothing was released")
     shown = ", ".join(f"{one.value:+.3f} ({one.low:+.3f} to {one.high:+.3f})" for one in surplus)
     words = f"beyond what is claimed, by {'labels' if scene.finite else 'variance'}: {shown}"
-    is_enough = not any(one.high < 0 for one in surplus) and not seen.too_coupled
-    if not seen.products:
+    is_enough = all(one.high >= 0 for one in surplus) and not seen.too_coupled
+    if scene.finite:
         return Finding("noise", is_enough, words)
-    follows = students_mean(seen.products)
-    words += f"; correlation of two in turn {follows.value:+.3f} ({follows.low:+.3f} to {follows.high:+.3f})"
-    return Finding("noise", is_enough and follows.low <= 0 <= follows.high, words)
+    follows, repeats = students_mean(seen.products()), seen.repeats()
+    words += (
+        f"; correlation of two in turn {follows.value:+.3f} ({follows.low:+.3f} to {follows.high:+.3f})"
+        f"; {repeats:,} that came again"
+    )
+    is_new = follows.low <= 0 <= follows.high and repeats <= _MOST_REPEATS
+    return Finding("noise", is_enough and is_new, words)
+
+
+def _mean_surplus(values: list[float], finite: bool) -> Estimate:
+    if finite:
+        return _mean_difference(values)
+    return Estimate(*(one - 1 for one in variance_of(np.add(values, 1))))
 
 
 def _judge_draws(seen: Seen) -> Finding:
@@ -154,15 +176,21 @@ def _judge_served(scene: Scene, seen: Seen) -> Finding:
         return Finding("served", None, "not checked: nothing was released")
     if not _has_noise(surplus, scene.finite):
         wrong.append("less noise than is claimed")
-    if seen.own and not all(
-        one.low <= 0 <= one.high
-        for one in (_mean_difference(values, 1 - FALSE_ALARM) for values in (seen.own, seen.likelier))
-    ):
+    turns = np.sign(seen.products()).tolist()
+    if seen.repeats() > _MOST_REPEATS or (turns and not _is_fair(turns)):
+        wrong.append("noise that follows from other noise")
+    if seen.own and not (_is_fair(seen.own) and _is_fair(seen.likelier)):
         wrong.append("the belief's answers are not drawn from it")
     if seen.astray or seen.mislabelled:
         wrong.append("belief or labels do not follow from what was released")
     words = ", ".join(wrong) or "noise, labels and belief as claimed"
     return Finding("served", not wrong, f"{_N_SERVED} lives that draw from the operating system: {words}")
+
+
+def _is_fair(differences: list[float]) -> bool:
+    """Tell whether differences are 0 on average, as far as chance allows."""
+    mean = _mean_difference(differences, 1 - FALSE_ALARM)
+    return mean.low <= 0 <= mean.high
 
 
 def _has_noise(surplus: list[float], finite: bool) -> bool:

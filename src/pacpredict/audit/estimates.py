@@ -1,7 +1,8 @@
 """What was measured, how sure that is, and whether it is above a ceiling.
 
 All intervals are two-sided at LEVEL. A measured rate passes a ceiling if the whole interval lies above it. Those of
-`clopper_pearson` and `mean_of` are proved for any number of trials, `rate_over_trials` and `students_mean` approximate.
+`clopper_pearson`, `mean_of` and `variance_of` are proved for any number of trials, `rate_over_trials` and
+`students_mean` approximate.
 """
 
 import math
@@ -15,8 +16,8 @@ from pacpredict.core.bounds import success_for_epsilon
 from pacpredict.exceptions import InvalidInput
 from pacpredict.types import BoolArray, FloatArray
 
-# A report has some fifty comparisons. If all of its rates were exactly at their ceilings, about one of forty reports
-# would call one of them too high.
+# A report has some 150 comparisons. If all of its rates were exactly at their ceilings, and independent, about one of
+# thirteen reports would call one of them too high.
 LEVEL = 0.999
 # Shares of their capital that gamblers against a mean stake (see `mean_of`): large ones win where trials differ little
 # or are few, small ones where they differ much and are many. The least is right for some 100,000 trials of a coin.
@@ -111,6 +112,16 @@ def least_to_tell(ceiling: float, *, of_means: bool) -> int | None:
         return None
     tail = (1 - LEVEL) / 2 / (_STAKES.size if of_means else 1)
     return math.floor(math.log(tail) / math.log(ceiling)) + 1
+
+
+def variance_of(squares: npt.ArrayLike) -> Estimate:
+    """Return the variance of independent normals about 0, given their squares, with the exact interval."""
+    from scipy.special import gammaincinv  # noqa: PLC0415
+
+    given, tail = np.asarray(squares, np.float64), (1 - LEVEL) / 2
+    half, total = given.size / 2, float(given.sum())
+    low, high = (total / (2 * float(gammaincinv(half, p))) for p in (1 - tail, tail))
+    return Estimate(total / given.size, low, high)
 
 
 def students_mean(values: npt.ArrayLike) -> Estimate:

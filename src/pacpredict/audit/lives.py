@@ -1,9 +1,10 @@
 """Lives of a deployment, played by an auditor who notes what they did.
 
 She keeps a belief of her own, computed from what the ledger says was released and the noise that is *claimed*, by
-formulas of her own; the game's secret is known to her for scoring. She asks what tells most about a target, and in
-every other life what the claimed noise would have to grow for: the query whose votes are more uncertain now than they
-were at first. Where the belief answers she asks something else next, and goes on.
+formulas of her own; the game's secret is known to her for scoring. She first asks what all models say the same about.
+Then she asks what tells most about a target, another one in each life, and in every other life what the claimed noise
+would have to grow for: the query whose votes are more uncertain now than they were at first. Where the belief answers
+she asks something else next, and goes on.
 
 How closely a label through the channel was coupled to the secret is taken from what the mechanism learnt by its own
 account, and tested by how often the secret's label came. Only queries with two voted labels are asked, where all of
@@ -24,7 +25,7 @@ from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import Entry, MemoryLedger, State
 from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
-from pacpredict.types import BoolArray, FloatArray, Votes
+from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
 
 # Makes one life: with this secret, this ledger, and this source of randomness; with none it draws as it is served.
 Begin = Callable[[Secret, MemoryLedger, np.random.Generator | None], Session]
@@ -41,10 +42,17 @@ _PATIENCE = 1.5
 # The smallest mass that noise is calibrated to, by the mechanism's own account, and what sums of rounded
 # probabilities may differ by.
 _LEAST, _ROUNDING = MASS_FLOOR, 1e-6
+# Noise that differs by less is the same: it is known to a hundredth of that. By chance two of 4,000 are so near to each
+# other in one of a thousand audits, and two such pairs in one of millions.
+_SAME = 1e-10
 # Who is surer than this is certain, and odds end there.
 _UNSURE = 1e-12
 # Queries to choose from.
 _N_CANDIDATES = 128
+# Units that lives are after in turn: a limit that is kept for some units only is seen on others.
+_N_TARGETS = 8
+# Queries by units that are looked at together, to find who is told most about: 2 MiB of doubles.
+_PAIRS_AT_A_TIME = 2**18
 
 
 class Watch(MemoryLedger):
@@ -71,7 +79,9 @@ class Seen:
 
     # Of each release how much more noise it had than claimed (see `_Reading`), by how queries were chosen.
     surplus: dict[bool, list[float]] = field(default_factory=lambda: {True: [], False: []})
-    products: list[float] = field(default_factory=list)  # of the noise of two releases in turn, on average 0
+    noise: list[list[float]] = field(
+        default_factory=list
+    )  # of the releases of each life, in claimed deviations
     too_coupled: int = 0  # labels through a channel that carried more than a step
     astray: int = 0  # releases after which the mechanism does not believe what follows from them
     mislabelled: int = 0  # releases with another label than follows from them
@@ -86,31 +96,57 @@ class Seen:
     largest: list[float] = field(default_factory=list)  # shift of anybody's log-odds, of each life
     right: list[bool] = field(default_factory=list)  # about the target, in lives that were after one
 
+    def products(self) -> FloatArray:
+        """Return those of the noise of two releases in turn: on average 0."""
+        lives = [np.asarray(life) for life in self.noise]
+        return np.concatenate([np.empty(0), *(life[1:] * life[:-1] for life in lives)])
+
+    def repeats(self) -> int:
+        """Count releases whose noise is as large as that of another, in the same life or not."""
+        sizes = np.sort(np.abs(np.concatenate([np.empty(0), *self.noise])))
+        return int((np.diff(sizes) < _SAME).sum())
+
 
 class Scene(NamedTuple):
-    """Queries of two voted labels, which of them each model votes for, and who is in which subset."""
+    """Queries of two voted labels, which of them each model votes for, and who is in which subset, but not in all."""
 
     votes: Votes  # (n_queries, n_models)
     upper: FloatArray  # (n_queries, n_models), 1 for the higher label
-    membership: BoolArray  # (n_models, n_units)
-    target: int
+    membership: (
+        FloatArray  # (n_models, n_units), 1 for those within: multiplied with a belief after every answer
+    )
+    prior_odds: FloatArray  # (n_units,), their logarithms
+    targets: IntArray
     claimed: Budget
     finite: bool  # labels through a channel, instead of noise
 
 
 def set_scene(votes: Votes, membership: BoolArray, claimed: Budget, finite: bool) -> Scene:
-    told = told_about(votes, membership.astype(np.float64))
-    target = int(np.unravel_index(np.argmax(told), told.shape)[1])
-    # Half of the candidates tell most about the target, the others are the most one-sided: noise for these is least.
-    by_target = np.argsort(-told[:, target], kind="stable")[: _N_CANDIDATES // 2]
+    share = membership.mean(axis=0)
+    moves = (share > 0) & (share < 1)
+    members, share = membership[:, moves].astype(np.float64), share[moves]
+    targets = np.argsort(-_most_told(votes, members), kind="stable")[:_N_TARGETS]
+    # Half of the candidates tell most about the targets, the others are the most one-sided: noise for these is least.
+    by_target = np.argsort(-told_about(votes, members[:, targets]), axis=0, kind="stable")
+    by_target = by_target[: _N_CANDIDATES // 2 // targets.size].ravel()
     upper = (votes == votes.max(axis=1)[:, None]).astype(np.float64)
     one_sided = np.argsort(np.abs(upper.mean(axis=1) - 0.5), kind="stable")[::-1][: _N_CANDIDATES // 2]
     kept = np.unique(np.concatenate([by_target, one_sided]))
-    return Scene(votes[kept], upper[kept], membership, target, claimed, finite)
+    return Scene(votes[kept], upper[kept], members, np.log(share / (1 - share)), targets, claimed, finite)
+
+
+def _most_told(votes: Votes, members: FloatArray) -> FloatArray:
+    """Return what the most telling query tells about each unit; of a large pool all pairs would not fit into memory."""
+    n_parts = 1 + len(votes) * members.shape[1] // _PAIRS_AT_A_TIME
+    parts = np.array_split(members, min(n_parts, members.shape[1]), axis=1)
+    return np.concatenate([told_about(votes, part).max(axis=0) for part in parts])
 
 
 class Life:
-    """One session and what the auditor knows of it. As it is served, it draws from the operating system."""
+    """One session and what the auditor knows of it. Without a target she asks what noise would have to grow for.
+
+    As it is served, it draws from the operating system.
+    """
 
     def __init__(
         self,
@@ -118,24 +154,26 @@ class Life:
         scene: Scene,
         rng: np.random.Generator,
         seen: Seen,
+        target: int | None,
         *,
-        is_targeted: bool = True,
         is_served: bool = False,
     ) -> None:
         m = scene.votes.shape[1]
-        self.scene, self.is_targeted, self.rng, self.seen = scene, is_targeted, rng, seen
+        self.scene, self.rng, self.seen = scene, rng, seen
         self.secret, self.ledger = int(rng.integers(m)), Watch()
         self.session = begin(Secret(self.secret, m), self.ledger, None if is_served else rng)
         self.log_belief = np.full(m, -math.log(m))
         self.at_first = _uncertainty(scene.upper, np.full(m, 1 / m))
-        self.member = scene.membership[:, scene.target].astype(np.float64)
+        self.member = None if target is None else scene.membership[:, target]
         self.farthest, self.charged, self.released, self.believed = 0.0, 0, 0, 0
-        self.noise = 0.0  # of the last release
+        self.noise: list[float] = []
+        seen.noise.append(self.noise)
         self.was_believed = False  # the last answer: the same question would be answered so again
 
     def play(self) -> None:
         """Ask until the end, and note what is done."""
         most = _PATIENCE * self.scene.claimed.total_steps
+        self._ask_agreed()
         while self.released <= most and self.believed < _N_BELIEVED:
             belief = np.exp(self.log_belief)
             q = self._ask(belief)
@@ -156,10 +194,18 @@ class Life:
                 self._note_released(q, entry, belief, before)
         self._note_end()
 
+    def _ask_agreed(self) -> None:
+        """Ask what all models say the same about: they are right, and nobody learns anything."""
+        before, votes = self.ledger.belief(), self.scene.votes
+        for label in (votes[0].min(), votes[0].max()):
+            answered = self.session.answer(np.full(votes.shape[1], label)).label
+            self.seen.mislabelled += answered != label
+        self.seen.astray += not np.array_equal(before, self.ledger.belief())
+
     def _ask(self, belief: FloatArray) -> int:
         if self.was_believed:
             return int(self.rng.integers(len(self.scene.votes)))
-        if self.is_targeted:
+        if self.member is not None:
             return _choose(self.scene, belief, self.member)
         return int(np.argmax(_uncertainty(self.scene.upper, belief) / self.at_first))
 
@@ -180,10 +226,9 @@ class Life:
         gain, surplus, leaked, noise = read(
             scene, q, entry, belief, self.ledger.belief() - before, self.secret
         )
-        seen.surplus[self.is_targeted].append(surplus)
-        if self.released > 1 and not scene.finite:
-            seen.products.append(noise * self.noise)
-        self.noise = noise
+        seen.surplus[self.member is not None].append(surplus)
+        if noise is not None:
+            self.noise.append(noise)
         seen.too_coupled += leaked > scene.claimed.step * (1 + _ROUNDING)
         log_belief = self.log_belief + gain
         log_belief -= log_belief.max()
@@ -193,7 +238,8 @@ class Life:
         seen.astray += not np.allclose(
             np.exp(self.ledger.belief()), np.exp(log_belief), rtol=0, atol=_ROUNDING
         ) or not np.ptp(gain)
-        shifts = _shifts(np.exp(log_belief), scene.membership)
+        inside = np.clip(np.exp(log_belief) @ scene.membership, _UNSURE, 1 - _UNSURE)
+        shifts = np.log(inside / (1 - inside)) - scene.prior_odds
         self.farthest = max(self.farthest, float(np.abs(shifts).max()))
 
     def _note_end(self) -> None:
@@ -202,9 +248,8 @@ class Life:
         seen.learnt.append(float(belief @ self.log_belief) + math.log(belief.size))
         seen.charged.append(self.charged * scene.claimed.step)
         seen.largest.append(self.farthest)
-        if self.is_targeted:
-            guess = bool(belief @ self.member > 0.5)
-            seen.right.append(guess == scene.membership[self.secret, scene.target])
+        if self.member is not None:
+            seen.right.append(bool(belief @ self.member > 0.5) == bool(self.member[self.secret]))
 
 
 def _follows(scene: Scene, q: int, entry: Entry, belief: FloatArray) -> bool:
@@ -231,20 +276,13 @@ def _uncertainty(upper: FloatArray, belief: FloatArray) -> FloatArray:
     return np.maximum((upper @ belief) * ((1 - upper) @ belief), _LEAST)
 
 
-def _shifts(belief: FloatArray, membership: BoolArray) -> FloatArray:
-    share, inside = membership.mean(axis=0), np.clip(belief @ membership, _UNSURE, 1 - _UNSURE)
-    moves = (share > 0) & (share < 1)
-    share, inside = share[moves], inside[moves]
-    return np.asarray(np.log(inside / (1 - inside)) - np.log(share / (1 - share)))
-
-
 class _Reading(NamedTuple):
     """What a release says about each model, and how much more noise it had than claimed: on average 0 or more."""
 
     gain: FloatArray
     surplus: float
     leaked: float  # nats that it carries by its own account; 0 for noise, which is measured instead
-    noise: float = 0.0  # in claimed standard deviations
+    noise: float | None = None  # in claimed standard deviations
 
 
 def _read_noise(

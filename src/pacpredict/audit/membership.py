@@ -13,6 +13,7 @@ import numpy as np
 from pacpredict.audit.estimates import (
     Estimate,
     TruePositives,
+    clopper_pearson,
     curve,
     mean_of,
     roc,
@@ -54,7 +55,10 @@ class Inference:
     true_positives: list[TruePositives]  # after all queries
     curve: list[tuple[float, float]]  # false and true positive rates
     information: Estimate  # nats that were learnt about the secret, on average; the interval is approximate
+    limit: float | None  # on anybody's log-odds
+    delta: float  # with which probability a trial may pass it
     largest_shift: float  # of anybody's log-odds, at the end of any trial
+    beyond: Estimate  # share of trials in which these passed the limit
     from_belief: int  # answers of all trials that the limit on odds kept from being released
 
 
@@ -77,7 +81,10 @@ def questions(subject: Subject, strategy: Strategy, n_queries: int, public: Vote
             )
         asked = public[public.min(axis=1) < public.max(axis=1)]
         if not len(asked):
-            raise InvalidVotes("all models agree on all public records: there is nothing to attack with them")
+            raise InvalidVotes(
+                "all models agree on all public records: there is nothing to attack with them; leave --public out, or "
+                "give others"
+            )
         return Questions(asked, np.zeros(len(asked), np.int64), n_queries)
     chosen = subject.contested()
     if strategy == "contested":
@@ -146,6 +153,7 @@ def score(subject: Subject, strategy: Strategy, found: Simulation, exposure: flo
         for i, (queries, nats) in enumerate(zip(found.checkpoints, spent, strict=True))
     ]
     scores, members = _cases(subject, found)
+    largest = np.abs(scores).max(axis=1)
     return Inference(
         strategy,
         found.step_budget,
@@ -154,7 +162,10 @@ def score(subject: Subject, strategy: Strategy, found: Simulation, exposure: flo
         roc(scores, members, float(spent[-1]), exposure, delta),
         curve(scores, members),
         students_mean(_learnt(found.log_belief[:, -1])),
-        float(np.abs(scores).max()),
+        exposure,
+        delta,
+        float(largest.max()),
+        clopper_pearson(0 if exposure is None else int((largest > exposure).sum()), len(largest)),
         int(found.believed[:, -1].sum()),
     )
 

@@ -6,7 +6,8 @@ for real. Compared is how often an answer is the record's own label in either, b
 model.
 
 The attacker who tells the worlds apart knows, of each record, how probable its own label is in either: the strongest
-there can be. What is computed is exact, given the votes; no answer is drawn.
+there can be, of those who see whether labels are the record's own. Not looked at are charges, which show whether all
+models agree, and which of the other labels comes. Of two classes what is computed is exact, given the votes.
 """
 
 import math

@@ -39,7 +39,9 @@ def presence_section(audit: Audit) -> Markup:
         tag(
             "p",
             "No theorem covers this. Measured is how often an answer about a record is its own label, with the record "
-            "in the pool and without, and how many of those in the pool the best test finds at a rate of false alarms. "
+            "in the pool and without, and how many of those in the pool the best test finds by that at a rate of false "
+            "alarms. Whoever reads what an answer was charged learns at once whether all models agree, and may find "
+            "more. "
             "Records that were chosen because they are remembered best look worse by the votes that chose them than "
             "they are.",
         ),

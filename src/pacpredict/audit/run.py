@@ -270,7 +270,10 @@ def _found(artifact: Artifact, pool: Pool, subject: Subject, targets: IntArray, 
 
 
 def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
-    """Play lives of the real session over these votes, at a budget at which what is wrong can be seen."""
+    """Play lives of the real session over these votes, at a budget at which what is wrong can be seen.
+
+    Those that draw as what is served does keep to the deployment's own step, at which there is far more noise.
+    """
     claimed = Budget(
         STEP,
         LIVES_TOTAL,
@@ -280,12 +283,14 @@ def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
         exposure=subject.budget.exposure,
         exposure_delta=DELTA,
     )
+    step = min(STEP, subject.budget.step)
+    served = replace(claimed, step=step, total=claimed.total_steps * step)
     membership = Membership.of(subject.membership, Belief.uniform(subject.n_models))
 
     def begin(secret: Secret, ledger: MemoryLedger, rng: np.random.Generator | None) -> Session:
         return Session(
             subject.n_classes,
-            claimed,
+            served if rng is None else claimed,
             subject.n_models,
             membership=membership,
             secret=secret,
@@ -295,6 +300,5 @@ def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
         )
 
     votes = subject.votes[subject.contested()]
-    return examine(
-        begin, claimed, votes, subject.membership, finite=subject.mechanism == "channel", seed=seed
-    )
+    finite = subject.mechanism == "channel"
+    return examine(begin, claimed, votes, subject.membership, finite=finite, seed=seed, served=served)

@@ -94,7 +94,9 @@ class Subject:
         if not found.size:
             raise InvalidVotes(
                 "all models agree on all records of the pool, so that answers about these reveal nothing: there is "
-                "nothing to attack with them"
+                "nothing to attack with them, and nothing is charged for them. `pacpredict evaluate` says whether "
+                "such models are better than always the most frequent class; `audit --ledger` what other questions "
+                "have exposed so far"
             )
         return found
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pacpredict.audit.adversaries import Adversary, Duel
-from pacpredict.audit.estimates import RATES, least_to_tell
+from pacpredict.audit.estimates import RATES, TruePositives, least_to_tell
 from pacpredict.audit.membership import Inference
 from pacpredict.audit.presence import N_VARIANTS, Presence
 from pacpredict.audit.run import Audit
@@ -21,9 +21,11 @@ ASSUMED = (
 )
 NOT_TESTED = (
     "Side channels: times, memory, backups, and whoever can read the secret's file.",
+    "How this deployment's own secret was drawn and is kept, and what its server, its ledger and restarts make of it.",
+    "By lives of the mechanism: questions on which models give three labels or more, and requests of several rows.",
     "Other deployments over the same records.",
     "Questions that no search of this audit found. The ceilings hold for these, too.",
-    "Whether a record is in the pool is measured, but nothing is promised of that.",
+    "Whether a record is in the pool is measured by labels alone, not by charges, and nothing is promised of that.",
 )
 # The rate of false alarms at which words speak of the pool.
 POOL_RATE = 0.001
@@ -59,12 +61,12 @@ def _broken_future(found: Inference) -> Iterator[str]:
                 f"membership was told in {show(look.success.value)} of cases after {look.queries:,} questions "
                 f"({found.strategy}), and at most {show(look.ceiling)} is promised"
             )
-    for point in found.true_positives:
-        if point.passes():
-            yield (
-                f"{show(point.tpr.value)} of members were found at {show(point.fpr)} false alarms ({found.strategy}), "
-                f"and at most {show(point.ceiling)} is promised"
-            )
+    yield from _too_many_found(found.true_positives, found.strategy)
+    charged = found.looks[-1].charged_nats
+    if found.information.passes(charged):
+        yield f"{found.information.value:.3g} nats were learnt on average, and {charged:.3g} charged ({found.strategy})"
+    if found.limit is not None and found.beyond.passes(found.delta):
+        yield f"log-odds moved by {found.largest_shift:.3g} in a future that claims a limit of {found.limit:g}"
 
 
 def _broken_duel(duel: Duel) -> Iterator[str]:
@@ -73,8 +75,18 @@ def _broken_duel(duel: Duel) -> Iterator[str]:
             f"the adversary {duel.adversary} succeeded in {show(duel.success.value)} of games, and at most "
             f"{show(duel.ceiling)} is promised"
         )
+    yield from _too_many_found(duel.true_positives, f"the adversary {duel.adversary}")
     if duel.limit is not None and duel.beyond.passes(duel.delta):
         yield f"log-odds moved by {duel.largest_odds:.3g} in a game that claims a limit of {duel.limit:g}"
+
+
+def _too_many_found(points: Iterable[TruePositives], who: str) -> Iterator[str]:
+    for point in points:
+        if point.passes():
+            yield (
+                f"{show(point.tpr.value)} of members were found at {show(point.fpr)} false alarms ({who}), and at "
+                f"most {show(point.ceiling)} is promised"
+            )
 
 
 def unsure(audit: Audit) -> Iterator[str]:
@@ -106,7 +118,8 @@ def verdict(audit: Audit) -> list[str]:
     """Say in a few sentences what was found."""
     wrong, open_ones = (list(dict.fromkeys(said(audit))) for said in (broken, unsure))
     if wrong:
-        head = f"This deployment does not keep what is promised of it: {len(wrong)} findings."
+        n_wrong = "1 finding" if len(wrong) == 1 else f"{len(wrong)} findings"
+        head = f"This deployment does not keep what is promised of it: {n_wrong}."
         return [head, *wrong, *open_ones]
     head = (
         "This audit cannot tell whether the deployment keeps what is promised of it."
@@ -169,7 +182,7 @@ def pool_in_words(audit: Audit) -> list[str]:
     )
     return [
         (
-            f"Of {name}: whoever asks about a record once finds {show(once[decoder])} to be in the pool by an answer "
+            f"Of {name}: whoever asks about a record once finds {show(once[decoder])} to be in the pool by a label "
             f"of `{decoder}`, and {show(often[decoder])} by {N_VARIANTS:,} variants that nobody would tell apart, at "
             f"{show(POOL_RATE)} false alarms. One unprotected model tells {show(_found(model))}."
         ),

@@ -99,7 +99,7 @@ def simulate(
     keep_answers
         Keep the label that each row got, to see which are right.
     n_jobs
-        Threads; by default one per core.
+        Threads; by default, and by joblib's -1, one per core.
     progress
         Called with the number of finished trials.
     """
@@ -123,7 +123,7 @@ def simulate(
         return run_trial(rows, terms, bits, stops, holders, kept, seeds[trial])
 
     # Threads, not processes: the kernel releases the interpreter and all share the votes.
-    with ThreadPoolExecutor(n_jobs or os.cpu_count()) as pool:
+    with ThreadPoolExecutor(_n_threads(n_jobs)) as pool:
         trials = list(_count(pool.map(run, range(n_trials)), progress))
     return Simulation(
         step_budget,
@@ -138,6 +138,10 @@ def simulate(
         if keep_answers
         else None,
     )
+
+
+def _n_threads(n_jobs: int | None) -> int:
+    return n_jobs if n_jobs is not None and n_jobs > 0 else os.cpu_count() or 1
 
 
 def _terms(b: float, mechanism: Mechanism, epsilon: float | None, delta: float, n_queries: int) -> Terms:

@@ -52,7 +52,8 @@ from pacpredict.mechanism.question import Ballots, Release, Request
 from pacpredict.mechanism.session import Session
 from pacpredict.serving.access import Anybody
 from pacpredict.serving.app import build_app
-from pacpredict.serving.run import listen, uvicorn_config
+from pacpredict.serving.metrics import Counted
+from pacpredict.serving.run import begin, listen, uvicorn_config
 from pacpredict.serving.service import Service
 from pacpredict.serving.settings import Settings
 from pacpredict.tables.schema import Rows
@@ -129,9 +130,12 @@ class Unprotected:
 
 
 def run_unprotected(path: Path, port: int) -> None:
-    app = build_app(Service(Unprotected(Artifact.open(path)), NAME), Anybody())  # type: ignore[arg-type]
+    """Serve as the private server does, which logs and counts what is asked."""
+    settings = Settings(path, NAME)
+    begin(settings)
+    service = Service(Unprotected(Artifact.open(path)), NAME, metrics=Counted())  # type: ignore[arg-type]
     with listen("127.0.0.1", port) as listening:
-        uvicorn.Server(uvicorn_config(lambda: app, Settings(path, NAME))).run([listening])
+        uvicorn.Server(uvicorn_config(lambda: build_app(service, Anybody()), settings)).run([listening])
 
 
 # ---- the load

@@ -97,7 +97,7 @@ def every_way(packed):
     columns = packed.columns
     assert columns is not None
     ways = [packed, packed.with_columns(None), packed.with_columns(replace(columns, least_swept=sys.maxsize))]
-    if columns.sizes.max(initial=0) <= column_kernel.MOST_SWEPT_NODES:
+    if columns.n_leaves <= column_kernel.MOST_SWEPT_LEAVES:
         ways.append(packed.with_columns(replace(columns, least_swept=1)))
     return ways
 

@@ -9,7 +9,12 @@ that sixteen share a cache line:
 
 Columns from `first_leaf` on are 0 throughout: whoever is at a leaf stays there, and no step asks whether it arrived.
 Numbers, categories and missing values are all the same here. Few rows walk, in blocks of 8 whose columns are bytes that
-stay in the nearest cache; many are swept through the trees, 64 at a time.
+stay in the nearest cache; many are swept through the trees, 64 at a time. Nobody is swept through leaves, so that a
+sweep has words of its own, 64 bits for each inner node:
+
+    bits 27-63   place of the right child; inner nodes of a tree have the first places, from 0, and leaves those behind
+    bits 18-26   place of the left child
+    bits 0-17    the column that is asked
 """
 
 from typing import NamedTuple
@@ -23,21 +28,26 @@ from pacpredict.votes.column_answers import Columns, answer_numbers, answer_sets
 from pacpredict.votes.tree_kernel import BoolArray, EncodedRows, Models, UIntArray, Values, choose
 
 Words = npt.NDArray[np.uint32]
-Order = npt.NDArray[np.uint16]
 
 STEP_SHIFT, STEP_BITS = 18, 14
 COLUMN_BITS = 18
+LEFT_SHIFT, PLACE_BITS = COLUMN_BITS, 9
+RIGHT_SHIFT = LEFT_SHIFT + PLACE_BITS
 
 # A byte numbers the leaf of a row in a sweep.
 MOST_SWEPT_LEAVES = 256
 MOST_SWEPT_NODES = 2 * MOST_SWEPT_LEAVES - 1
+SWEEP_SPACE = MOST_SWEPT_NODES + 7  # leaves are numbered in whole eights
 
 _ONE, _ZERO, _ALL = np.uint64(1), np.uint64(0), np.uint64(2**64 - 1)
 _STEP_SHIFT, _COLUMN_MASK = np.uint32(STEP_SHIFT), np.uint32((1 << COLUMN_BITS) - 1)
+_ASKED_MASK, _PLACE_MASK = np.uint64((1 << COLUMN_BITS) - 1), np.uint64((1 << PLACE_BITS) - 1)
+_LEFT_SHIFT, _RIGHT_SHIFT = np.uint64(LEFT_SHIFT), np.uint64(RIGHT_SHIFT)
+_TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(n) for n in range(2, 8))
+_SIXTEEN, _BYTE = np.uint64(16), np.uint64(0xFF)
 
-# To turn eight bits into eight bytes of 0 or 1: each byte gets all bits and keeps its own, which becomes its first.
-_EACH, _OWN = np.uint64(0x0101010101010101), np.uint64(0x8040201008040201)
-_ALMOST, _SEVEN, _BYTE = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(7), np.uint64(0xFF)
+# Of every byte, its eight bits as eight bytes of 0 or 1.
+_SPREAD = np.unpackbits(np.arange(256, dtype=np.uint8), bitorder="little").view(np.uint64)
 
 
 class Splits(NamedTuple):
@@ -54,8 +64,8 @@ class Nodes(NamedTuple):
     """The nodes of all trees; see SplitColumns."""
 
     words: Words
-    order: Order
-    sizes: IntArray
+    swept: UIntArray
+    swept_starts: IntArray
 
 
 class Space(NamedTuple):
@@ -76,8 +86,8 @@ def vote(
     set_starts: IntArray,
     set_columns: IntArray,
     words: Words,
-    order: Order,
-    sizes: IntArray,
+    swept: UIntArray,
+    swept_starts: IntArray,
     widths: IntArray | None,
     values: Values,
     roots: UIntArray,
@@ -101,7 +111,8 @@ def vote(
 
     Tuples are made here: Numba takes microseconds to look at one that a caller gives, and no time to make one.
     """
-    splits, nodes = Splits(ranks, rank_starts, sets, set_starts, set_columns), Nodes(words, order, sizes)
+    splits = Splits(ranks, rank_starts, sets, set_starts, set_columns)
+    nodes = Nodes(words, swept, swept_starts)
     trees = values, roots, depths, value_starts, outputs
     models = Models(*trees, tree_starts, class_starts, base, labels, divisors, softmax)
     space = Space(columns, rows_of, leaves, sums)
@@ -210,46 +221,83 @@ def _sweep(
     masks: UIntArray,
 ) -> None:
     """Divide all rows at every node, parents before children, until each is at its leaf."""
-    order, roots, leaves = nodes.order, models.roots, space.leaves
+    leaves, n_rows = space.leaves, np.uint64(size)
     numbers = leaves.view(np.uint8)
     for t in range(np.uint64(models.tree_starts[m]), np.uint64(models.tree_starts[m + 1])):
-        n_inner = np.uint64(nodes.sizes[t]) >> _ONE
-        masks[_ZERO] = _ALL >> np.uint64(64 - size)
-        _divide(space.columns, nodes.words, order, roots[t], n_inner, masks)
-        _number(order, roots[t] + n_inner, n_inner + _ONE, masks, leaves)
-        for r in range(np.uint64(size)):
-            _add(np.uint64(numbers[r]), models, widths, t, r, space.sums)
+        first, end = np.uint64(nodes.swept_starts[t]), np.uint64(nodes.swept_starts[t + _ONE])
+        masks[_ZERO] = _ALL >> (np.uint64(64) - n_rows)
+        _divide(space.columns, nodes.swept, first, end - first, masks)
+        _number(masks, end - first, n_rows, leaves)
+        if widths is None:
+            _add_each(numbers, models, t, n_rows, space.sums)
+        else:
+            for r in range(n_rows):
+                _add(np.uint64(numbers[r]), models, widths, t, r, space.sums)
 
 
 @compiled_into_callers
 def _divide(
-    columns: Columns, words: Words, order: Order, root: np.uint64, n_inner: np.uint64, masks: UIntArray
+    columns: Columns, swept: UIntArray, first: np.uint64, n_inner: np.uint64, masks: UIntArray
 ) -> None:
     """Send the rows at each inner node to its children."""
     for j in range(n_inner):
-        i = np.uint64(order[root + j])
-        word, here = words[root + i], masks[i]
-        right, left_child = np.uint64(columns[word & _COLUMN_MASK]), i + np.uint64(word >> _STEP_SHIFT)
-        masks[left_child] = here & ~right
-        masks[left_child + _ONE] = here & right
+        word, here = swept[first + j], masks[j]
+        right = np.uint64(columns[word & _ASKED_MASK])
+        masks[(word >> _LEFT_SHIFT) & _PLACE_MASK] = here & ~right
+        masks[word >> _RIGHT_SHIFT] = here & right
 
 
 @compiled_into_callers
-def _number(order: Order, first: np.uint64, n_leaves: np.uint64, masks: UIntArray, leaves: UIntArray) -> None:
-    """Write the number of each row's leaf into its byte, one binary digit after the other."""
-    own = masks[MOST_SWEPT_NODES:]
-    for i in range(n_leaves):
-        own[i] = masks[np.uint64(order[first + i])]
-    leaves[:] = 0
-    digit = _ZERO
-    while (n_leaves - _ONE) >> digit != _ZERO:
-        rows = _ZERO  # those whose leaf has this digit
-        for i in range(n_leaves):
-            rows |= own[i] & (_ZERO - ((i >> digit) & _ONE))
-        for b in range(8):
-            of_eight = (((rows >> np.uint64(8 * b)) & _BYTE) * _EACH) & _OWN
-            leaves[b] |= (((of_eight + _ALMOST) >> _SEVEN) & _EACH) << digit
-        digit += _ONE
+def _number(masks: UIntArray, n_inner: np.uint64, n_rows: np.uint64, leaves: UIntArray) -> None:
+    """Write the number of each row's leaf into its byte.
+
+    Loops whose ends depend on the tree would cost more than what they do, so they are written out.
+    """
+    d0, d1, d2, d3, d4, d5, d6, d7 = _find_digits(masks, n_inner)
+    for b in range((n_rows + _SEVEN) >> _THREE):
+        leaves[b] = _spread(d0, b, 0) | _spread(d1, b, 1) | _spread(d2, b, 2) | _spread(d3, b, 3)
+    if n_inner >= _SIXTEEN:
+        for b in range((n_rows + _SEVEN) >> _THREE):
+            leaves[b] |= _spread(d4, b, 4) | _spread(d5, b, 5) | _spread(d6, b, 6) | _spread(d7, b, 7)
+
+
+@compiled_into_callers
+def _spread(rows: np.uint64, b: int | np.uint64, digit: int) -> np.uint64:
+    """Give eight rows a byte each, with this digit where they have it."""
+    return _SPREAD[(rows >> (b << _THREE)) & _BYTE] << np.uint64(digit)
+
+
+@compiled_into_callers
+def _find_digits(masks: UIntArray, n_inner: np.uint64) -> tuple[np.uint64, ...]:
+    """Return the rows whose leaf has each binary digit in its number."""
+    for i in range(_SEVEN):  # as if there were leaves in whole eights
+        masks[_TWO * n_inner + _ONE + i] = _ZERO
+    d0 = d1 = d2 = d3 = d4 = d5 = d6 = d7 = _ZERO
+    for eight in range((n_inner >> _THREE) + _ONE):
+        at = n_inner + (eight << _THREE)
+        m1, m2, m3, m4 = masks[at + _ONE], masks[at + _TWO], masks[at + _THREE], masks[at + _FOUR]
+        m5, m6, m7 = masks[at + _FIVE], masks[at + _SIX], masks[at + _SEVEN]
+        high = m4 | m5 | m6 | m7
+        any_of = masks[at] | m1 | m2 | m3 | high
+        d0 |= m1 | m3 | m5 | m7
+        d1 |= m2 | m3 | m6 | m7
+        d2 |= high
+        d3 |= any_of & (_ZERO - (eight & _ONE))
+        d4 |= any_of & (_ZERO - ((eight >> _ONE) & _ONE))
+        d5 |= any_of & (_ZERO - ((eight >> _TWO) & _ONE))
+        d6 |= any_of & (_ZERO - ((eight >> _THREE) & _ONE))
+        d7 |= any_of & (_ZERO - ((eight >> _FOUR) & _ONE))
+    return d0, d1, d2, d3, d4, d5, d6, d7
+
+
+@compiled_into_callers
+def _add_each(
+    numbers: npt.NDArray[np.uint8], models: Models, t: int | np.uint64, n_rows: np.uint64, sums: Values
+) -> None:
+    """Add what the leaf of each row says, one number, to its sum."""
+    start, own = np.uint64(models.value_starts[t]), sums[np.uint64(models.outputs[t])]
+    for r in range(n_rows):
+        own[r] += models.values[start + np.uint64(numbers[r])]
 
 
 @compiled_into_callers

@@ -10,6 +10,7 @@ from whole_values import SIDE, images, png, texts
 
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.cli import main
+from pacpredict.cli.audit import public_rows
 
 QUICK = ("--models", "4", "--jobs", "1", "--seed", "1", "--feature-cache", "none")
 
@@ -82,6 +83,21 @@ def test_folders_parquet_and_arrays_are_the_same_records(capsys, data, model, tm
     assert predicted(capsys, artifact, data / "images.parquet")[:5] == first
     code, output, _ = run(capsys, "verify", artifact, "--models", "2", "--jobs", "1")
     assert (code, "2 models" in output) == (0, True)
+    schema = made[0].schema
+    public = [
+        schema.digests(public_rows(made[0], data / name)) for name in sources
+    ]  # as `audit --public` does
+    assert public[0] == public[1] == public[2]
+
+
+def test_evaluate_shows_how_far_features_are(capsys, data, model, tmp_path):
+    """Features, most of the work, have a bar of their own; without a cache each fold computes those that it needs."""
+    common = ("evaluate", data / "folder", "--features", model, *QUICK[:-2], "--folds", "2", "--trials", "5")
+    code, _, errors = run(capsys, *common, "--feature-cache", tmp_path / "kept")
+    assert code == 0
+    assert errors.index("60/60 features") < errors.index("models of heads")
+    assert any((tmp_path / "kept").rglob("*"))
+    assert "features" not in run(capsys, *common, "--feature-cache", "none")[2]
 
 
 def test_an_artifact_carries_its_extractor(capsys, data, model, tmp_path):
@@ -96,6 +112,17 @@ def test_an_artifact_carries_its_extractor(capsys, data, model, tmp_path):
     code, output, _ = run(capsys, "show", out, "--columns")
     assert (code, f"image of {SIDE} x {SIDE} pixels" in output) == (0, True)
     assert "4 x heads on copy" in run(capsys, "show", out)[1]
+
+
+def test_one_image_is_asked_about_by_its_file(capsys, data, model, tmp_path):
+    """A file of an image is a query; one that is not there is named."""
+    out = tmp_path / "images.pac"
+    run(capsys, "fit", data / "folder", "--features", model, *QUICK, "--out", out)
+    file = next((data / "folder" / "red").iterdir())
+    code, output, errors = run(capsys, "predict", out, file, "--keep", "file")
+    assert (code, output.splitlines()[1].split(",")[0]) == (0, file.name)
+    assert errors.startswith("1 row answered, ")
+    assert "there is no file" in refused(capsys, "predict", out, tmp_path / "absent.png")
 
 
 def test_a_folder_has_the_images_of_any_column(capsys, data, model, tmp_path):
@@ -138,6 +165,46 @@ def test_texts(capsys, tmp_path):
     table[:6].drop(columns="text").to_csv(tmp_path / "other.csv", index=False)
     said = refused(capsys, "predict", tmp_path / "a.pac", tmp_path / "other.csv")
     assert "there is no column 'text'; the columns are 'label', 'stars'" in said
+
+
+def letters(folder, **columns):
+    reviews, labels = texts(80)
+    table = pd.DataFrame({"label": labels, **columns, "text": reviews})
+    table.to_csv(folder / "letters.csv", index=False)
+    return folder / "letters.csv", "--target", "label", "--input", "text", "--features", "tfidf", *QUICK
+
+
+def test_persons_beside_texts_are_pointed_out(capsys, tmp_path):
+    """A column that looks like persons with several texts is named by a dry run, by evaluate and by fit."""
+    whose = [f"P{i // 3:03d}" for i in range(80)]
+    common = letters(tmp_path, letter_id=range(80), patient=whose)
+    said = "column 'patient' looks like an identifier (27 different values in 80 records)"
+    code, output, _ = run(capsys, "fit", *common, "--dry-run")
+    assert (code, said in " ".join(output.split())) == (0, True)
+    assert "80 records, all different" in output
+    found = json.loads(run(capsys, "fit", *common, "--dry-run", "--json")[1])
+    assert [warning.startswith(said) for warning in found["warnings"]] == [True]
+    assert said in run(capsys, "evaluate", *common, "--folds", "2", "--trials", "5")[2]
+    assert said in run(capsys, "fit", *common, "--out", tmp_path / "a.pac")[2]
+
+
+@pytest.mark.parametrize("settled", [("--person", "patient"), ("--drop", "patient"), ("--person-per-row",)])
+def test_who_is_who_beside_texts_can_be_settled(capsys, tmp_path, settled):
+    """Once it is said whose texts they are, or that the column tells nothing, a dry run shows that and asks no more."""
+    common = letters(tmp_path, patient=[f"P{i // 3:03d}" for i in range(80)])
+    found = json.loads(run(capsys, "fit", *common, *settled, "--dry-run", "--json")[1])
+    assert found["warnings"] == []
+    if settled[0] == "--person":
+        assert (found["units"], found["unit"], found["largest_unit"]) == (27, "person", 3)
+        output = run(capsys, "fit", *common, *settled, "--dry-run")[1]
+        assert "27 persons, with up to 3 records each" in output
+
+
+def test_columns_beside_texts_that_name_nobody_twice(capsys, tmp_path):
+    """Numbers of records, stars and days are no persons with several texts."""
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(80) // 2, unit="D")
+    common = letters(tmp_path, id=range(80), stars=np.arange(80) % 5, day=days.strftime("%d.%m.%Y"))
+    assert json.loads(run(capsys, "fit", *common, "--dry-run", "--json")[1])["warnings"] == []
 
 
 @pytest.mark.parametrize(
@@ -185,6 +252,26 @@ def test_bad_images_are_refused_before_training(capsys, tmp_path, model, spoil, 
     assert not list(tmp_path.glob("a.pac*"))
 
 
+def test_a_folder_for_each_person(capsys, tmp_path, model):
+    """Images of a person in a folder within the class: fit asks about it, and protects them together if told so."""
+    for i, image in enumerate(images(60)[0]):
+        folder = tmp_path / "scans" / ("ill" if i % 2 else "well") / f"patient {i // 4}"
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{i:02d}.png")
+    (tmp_path / "scans" / "ill" / "old.tiff").write_bytes(b"x")
+    common = ("fit", tmp_path / "scans", "--features", model, *QUICK)
+    errors = run(capsys, *common, "--out", tmp_path / "a.pac")[2]
+    assert "column 'folder' may tell persons apart (15 different values in 60 records)" in errors
+    assert "(--person folder, or groups= in Python)" in errors
+    assert "1 file is left out" in errors
+    assert "'ill/old.tiff'" in errors
+    found = json.loads(run(capsys, *common, "--person", "folder", "--dry-run", "--json")[1])
+    assert (found["units"], found["unit"], found["largest_unit"]) == (15, "person", 4)
+    assert [warning for warning in found["warnings"] if "persons" in warning] == []
+    code, _, errors = run(capsys, "predict", tmp_path / "a.pac", tmp_path / "scans" / "ill", "--keep", "file")
+    assert (code, "1 file is left out" in errors) == (0, True)
+
+
 def test_options_that_do_not_fit_together(capsys, data, tmp_path):
     """Each is said in one line, before anything is read or trained."""
     out = ("--out", tmp_path / "a.pac")
@@ -195,9 +282,12 @@ def test_options_that_do_not_fit_together(capsys, data, tmp_path):
     assert "there are no features 'nothing'" in refused(
         capsys, "fit", data / "folder", "--features", "nothing", *out
     )
-    assert "the learner takes tables" in refused(
-        capsys, "fit", data / "folder", "--learner", "logistic", *out
-    )
+    for source in ("folder", "images.npz"):
+        for how in (out, ("--dry-run",)):
+            said = refused(capsys, "fit", data / source, "--target", "label", *how)
+            assert "the learner takes tables; images and texts need --features, such as lite2" in said
+    said = run(capsys, "fit", data / "images.parquet", "--target", "label", "--dry-run")[2]
+    assert "if it has images, learn from these: --input image --features lite2" in said
     assert "look like images, but the learner takes texts" in refused(
         capsys, "fit", data / "folder", "--features", "tfidf", *out
     )

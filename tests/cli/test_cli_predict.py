@@ -117,6 +117,8 @@ def test_the_target_is_not_looked_at(home, capsys):
         (["--out", "visits.csv/labels.csv"], "there is no folder"),
         (["--out", "visits.csv"], "exists already: choose another name, or say --force"),
         (["--out", "/proc/labels.csv"], "cannot be written"),
+        (["--out", "a.pac/labels.csv"], "is in the artifact a.pac, which holds nothing but its own files"),
+        (["--out", "a.pac/secret.json", "--force"], "is in the artifact a.pac"),
     ],
     ids=str,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pacpredict.cli.as_json import print_json
 from pacpredict.cli.columns import print_points
 from pacpredict.cli.command import Command
-from pacpredict.cli.numbers import count
+from pacpredict.cli.numbers import count, jobs
 from pacpredict.cli.options import (
     LEDGER_VARIABLE,
     add_anchor,
@@ -20,9 +20,10 @@ from pacpredict.cli.options import (
     add_trust,
 )
 from pacpredict.cli.output import check_file, output_file
+from pacpredict.cli.queries import choose_features, read_columns
 from pacpredict.cli.table import print_table
 from pacpredict.core.attacks import GROUP_SIZE
-from pacpredict.exceptions import InvalidInput
+from pacpredict.exceptions import InvalidInput, PromiseBroken
 
 if TYPE_CHECKING:
     from pacpredict.artifact.artifact import Artifact
@@ -32,6 +33,16 @@ if TYPE_CHECKING:
     from pacpredict.rows.kind import AnyRows
 
 _OWN = "own"  # the ledger of the artifact
+# Options that are fields of a plan.
+_PLANNED = {
+    "trials": "n_trials",
+    "queries": "n_queries",
+    "targets": "n_targets",
+    "runs": "n_runs",
+    "retrain": "n_retrained",
+    "seed": "seed",
+    "jobs": "n_jobs",
+}
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -42,33 +53,26 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--data", type=Path, metavar="TABLE", help="the training data, if it is elsewhere now"
     )
     parser.add_argument("--public", type=Path, metavar="TABLE", help="public records to ask about, too")
-    parser.add_argument(
-        "--trials", type=count, default=100, metavar="N", help="futures of each kind (default: 100)"
-    )
+    # What is not given is what `Plan` says: so it is known what was, and whether it makes sense with --ledger.
+    parser.add_argument("--trials", type=count, metavar="N", help="futures of each kind (default: 100)")
     parser.add_argument(
         "--queries",
         type=count,
-        default=100_000,
         metavar="N",
         help="asked in each, on which models differ (default: 1e5)",
     )
     parser.add_argument(
-        "--targets", type=count, default=10, metavar="N", help="units to be after, of each kind (default: 10)"
+        "--targets", type=count, metavar="N", help="units to be after, of each kind (default: 10)"
     )
-    parser.add_argument(
-        "--runs", type=count, default=50, metavar="N", help="games against each of them (default: 50)"
-    )
+    parser.add_argument("--runs", type=count, metavar="N", help="games against each of them (default: 50)")
     parser.add_argument(
         "--retrain",
         type=count,
-        default=0,
         metavar="N",
         help="records to train all models again without (default: 0)",
     )
-    parser.add_argument(
-        "--seed", type=count, default=1, metavar="N", help="of all that chance decides (default: 1)"
-    )
-    parser.add_argument("--jobs", type=int, metavar="N", help="threads (default: one per core)")
+    parser.add_argument("--seed", type=count, metavar="N", help="of all that chance decides (default: 1)")
+    parser.add_argument("--jobs", type=jobs, metavar="N", help="threads (default: one per core)")
     add_other_decode(parser)
     add_trust(parser)
     parser.add_argument(
@@ -85,6 +89,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(arguments: Namespace) -> None:
+    _refuse_other_way(arguments)
     if arguments.report is not None:
         check_file(arguments.report, force=arguments.force)
     from pacpredict.kernels import compile_once  # noqa: PLC0415  # takes time to import
@@ -100,28 +105,21 @@ def _run_simulated(arguments: Namespace) -> None:
     from pacpredict.artifact.artifact import Artifact  # noqa: PLC0415
     from pacpredict.audit.page import render  # noqa: PLC0415
     from pacpredict.audit.run import Plan, audit  # noqa: PLC0415
-    from pacpredict.audit.words import to_json  # noqa: PLC0415
+    from pacpredict.audit.words import broken, to_json, verdict  # noqa: PLC0415
     from pacpredict.cli.data import read_pool_of  # noqa: PLC0415
     from pacpredict.cli.progress import progress_bar  # noqa: PLC0415
 
     artifact = Artifact.open(arguments.artifact, trust=arguments.trust, blind=True)
     pool = read_pool_of(artifact, arguments.data)
-    plan = Plan(
-        arguments.trials,
-        arguments.queries,
-        arguments.targets,
-        arguments.runs,
-        arguments.retrain,
-        arguments.seed,
-        arguments.jobs,
-    )
+    given = {field: getattr(arguments, name) for name, field in _PLANNED.items()}
+    plan = Plan(**{field: value for field, value in given.items() if value is not None})
     with progress_bar("parts of the audit") as progress:
         found = audit(
             artifact,
             pool,
             plan,
             decode=arguments.decode,
-            public=None if arguments.public is None else _public_rows(artifact, arguments.public),
+            public=None if arguments.public is None else public_rows(artifact, arguments.public),
             progress=progress,
         )
     if arguments.report is not None:
@@ -131,15 +129,17 @@ def _run_simulated(arguments: Namespace) -> None:
         print_json(to_json(found))
     else:
         _print(found)
+    if any(broken(found)):
+        raise PromiseBroken(f"{verdict(found)[0]} What it is stands above.")
 
 
-def _public_rows(artifact: "Artifact", path: Path) -> "AnyRows":
+def public_rows(artifact: "Artifact", path: Path) -> "AnyRows":
     """Read public records; columns that queries do not have, such as labels, are left out."""
     from pacpredict.rows.read import read_records  # noqa: PLC0415
     from pacpredict.tables.schema import Schema  # noqa: PLC0415
 
     if not isinstance(artifact.schema, Schema):
-        raise InvalidInput("--public takes tables, and this artifact answers about whole images or texts")
+        return artifact.schema.rows(choose_features(read_columns(path), None, artifact))
     records = read_records(path, artifact.schema.missing)
     names = [column.name for column in artifact.schema.columns]
     return artifact.schema.rows({name: records[name] for name in names if name in records})
@@ -186,7 +186,6 @@ def _run_live(arguments: Namespace) -> None:
     from pacpredict.deployment import Deployment  # noqa: PLC0415
 
     url = (os.environ.get(LEDGER_VARIABLE) or None) if arguments.ledger == _OWN else arguments.ledger
-    _refuse_simulated(arguments)
     with Deployment.open(arguments.artifact, ledger=url, anchor=arguments.anchor, to_look=True) as deployment:
         found = expose(deployment)
     if arguments.report is not None:
@@ -198,13 +197,17 @@ def _run_live(arguments: Namespace) -> None:
         _print_exposure(found)
 
 
-def _refuse_simulated(arguments: Namespace) -> None:
-    """Say that what was asked for is no part of looking at a ledger, instead of passing over it."""
-    for name in ("data", "public", "retrain", "decode"):
-        if getattr(arguments, name):
-            raise InvalidInput(
-                f"--{name} is for simulated futures: a ledger has its questions and answers already"
-            )
+def _refuse_other_way(arguments: Namespace) -> None:
+    """Say what is no part of simulating futures, or of looking at a ledger, instead of passing over it."""
+    if arguments.ledger is None:
+        names = ["anchor", "ledger_password_file"]
+        why = "is for looking at a ledger: say --ledger, too, or leave it out"
+    else:
+        names = ["data", "public", "decode", *_PLANNED]
+        why = "is for simulated futures: a ledger has its questions and answers already; leave it or --ledger out"
+    for name in names:
+        if getattr(arguments, name) is not None:
+            raise InvalidInput(f"--{name.replace('_', '-')} {why}")
 
 
 def _print_exposure(found: "Exposure") -> None:

@@ -1,10 +1,10 @@
-"""Tables of columns: of a file before a fit, and of an artifact."""
+"""Tables of columns: of a file before a fit, and of an artifact; and whose records are protected together."""
 
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pacpredict.cli.table import print_table
 
@@ -38,6 +38,19 @@ def print_points(points: Sequence[str]) -> None:
 def print_warnings(warnings: Sequence[str]) -> None:
     for warning in warnings:
         print(f"pacpredict: warning: {warning}", file=sys.stderr)
+
+
+def units_in_words(about: dict[str, Any]) -> str:
+    """Say what the figures are about: persons, contents or rows."""
+    most, alone = about["largest_unit"], about["largest_unit"] == 1
+    kinds = {
+        "person": "persons, with one record each" if alone else f"persons, with up to {most:,} records each",
+        "record": "records, all different"
+        if alone
+        else f"different records, of up to {most:,} identical rows",
+        "row": "rows, each by itself",
+    }
+    return f"{about['units']:,} {kinds[about['unit']]}"
 
 
 def print_columns(columns: Sequence["Column"], unknown: str) -> None:

@@ -95,15 +95,29 @@ def table_options(arguments: Namespace) -> "TableOptions":
 
 def read_with_warnings(path: Path, options: "TableOptions", kinds: "Collection[RowKind]") -> Any:
     """Read the pool, and say what a dry run would say about its columns."""
+    pool, warnings = read_pool_and_warnings(path, options, kinds)
+    print_warnings(warnings)
+    return pool
+
+
+def read_pool_and_warnings(
+    path: Path, options: "TableOptions", kinds: "Collection[RowKind]"
+) -> tuple[Any, list[str]]:
+    """Read the pool, and return it with what to think about."""
+    from pacpredict.rows.folders import FOLDER, left_out  # noqa: PLC0415
     from pacpredict.rows.read import read_records  # noqa: PLC0415
+    from pacpredict.tables.beside import persons_beside  # noqa: PLC0415
     from pacpredict.tables.survey import survey  # noqa: PLC0415
     from pacpredict.training.pool import Pool  # noqa: PLC0415
 
     records = read_records(path, options.missing, options.texts)
     pool = Pool.of_records(records, options, kinds)
     if "table" in kinds:
-        print_warnings(survey(records, options).warnings)
-    return pool
+        return pool, survey(records, options).warnings
+    others = {name: records[name] for name in options.beside(list(map(str, records)))}
+    suspects, unread = ((FOLDER,), left_out(path)) if path.is_dir() else ((), [])
+    hints = persons_beside(others, suspects) if pool.units.kind == "record" else []
+    return pool, [*unread, *hints]
 
 
 def read_pool(path: str | Path, options: "TableOptions", kinds: "Collection[RowKind]") -> Any:

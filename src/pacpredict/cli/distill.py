@@ -90,7 +90,8 @@ def _add_asking(parser: ArgumentParser) -> None:
         "--until-success",
         type=real,
         metavar="P",
-        help="ask while what is spent in all surely stays within the budget of this success of membership inference",
+        help="ask while what is spent in all surely stays within the budget of this success of membership inference; "
+        "what others spend meanwhile comes on top",
     )
     about.add_argument(
         "--order",
@@ -139,7 +140,7 @@ def _run(arguments: Namespace) -> None:
         anchor=arguments.anchor,
         trust=arguments.trust,
         decode=arguments.decode,
-        to_look=arguments.verify is not None,
+        to_look=arguments.verify is not None or arguments.dry_run,
     ) as deployment:
         rows = None if given is None else _rows(given, deployment, arguments)
         compile_once()
@@ -171,7 +172,7 @@ def _options(arguments: Namespace) -> "Options":
 
 
 def _rows(given: Mapping[str, Any], deployment: "Deployment", arguments: Namespace) -> "AnyRows":
-    features = choose_features(dict(given), (), deployment.artifact)
+    features = choose_features(dict(given), None, deployment.artifact)
     return deployment.artifact.schema.rows(with_missing(features, arguments.missing))
 
 
@@ -258,7 +259,7 @@ def _say_cost(deployment: "Deployment", questions: "Questions", options: "Option
         ("rows to ask", f"{len(planned):,}"),
         ("left out, for lack of budget", f"{planned.n_refused:,}"),
         ("answered before, at no charge", f"{planned.n_known:,}"),
-        ("all models agree", f"{planned.n_free:,}"),
+        (f"all models agree{': a step each' if budget.charging == 'flat' else ''}", f"{planned.n_free:,}"),
         ("models differ: a step each, at most", f"{planned.n_contested:,}"),
         ("cost", f"{cost['cost_nats']:.4g} nats"),
         ("spent afterwards", f"{after:.4g} of {budget.total:.4g} nats"),

@@ -10,6 +10,7 @@ from pacpredict.cli.budget import add_budget_arguments, planned_recipe
 from pacpredict.cli.command import Command
 from pacpredict.cli.data import add_data_arguments, read_with_warnings, table_options
 from pacpredict.cli.forecasts import print_advice, print_evaluation
+from pacpredict.cli.heads import keep_features
 from pacpredict.cli.learner import (
     add_learner_arguments,
     candidates_of,
@@ -71,8 +72,8 @@ def _run(arguments: Namespace) -> None:
     recipe = planned_recipe(arguments, arguments.seed)
     step, total = recipe.budget.step, recipe.budget.total
     steps = sorted({step, *(arguments.budgets or STEP_BUDGETS)}, reverse=True)
-    compile_once()
     pool = read_with_warnings(arguments.table, options, kinds_taken(arguments, names))
+    compile_once()
     found = _evaluate(arguments, names, pool, recipe, steps)
     advice = advise(found, step)
     if arguments.plot is not None:
@@ -96,6 +97,7 @@ def _evaluate(
     found, params = [], params_for(arguments, pool)
     for name in names:
         candidates = candidates_of(arguments, [name], params, recipe.seed)
+        keep_features(candidates[0], pool)  # which all of them have
 
         def choose_on(part: Any, among: Any = candidates) -> Any:
             """Choose on the records that models train on, as a fit would."""

@@ -13,7 +13,7 @@ from pacpredict.cli.columns import print_survey, print_warnings
 from pacpredict.cli.command import Command
 from pacpredict.cli.data import (
     add_data_arguments,
-    read_pool,
+    read_pool_and_warnings,
     read_pool_of,
     read_with_warnings,
     table_options,
@@ -152,14 +152,16 @@ def saying_how_to_go_on() -> Iterator[None]:
 
 def _show_records(arguments: Namespace, options: Any, kinds: Any) -> None:
     """Show what a fit would make of the records; what it would refuse is an error."""
-    from pacpredict.tables.read import read_table  # noqa: PLC0415
+    from pacpredict.rows.read import read_records  # noqa: PLC0415
     from pacpredict.tables.survey import survey  # noqa: PLC0415
+    from pacpredict.training.pool import check_table  # noqa: PLC0415
 
     if "table" not in kinds:
-        pool = read_pool(arguments.table, options, kinds)
-        show_records(arguments.table.name, pool, as_json=arguments.json)
+        pool, warnings = read_pool_and_warnings(arguments.table, options, kinds)
+        show_records(arguments.table.name, pool, warnings, as_json=arguments.json)
         return
-    found = survey(read_table(arguments.table, options.missing, options.texts), options)
+    records = check_table(read_records(arguments.table, options.missing, options.texts))
+    found = survey(records, options)
     if arguments.json:
         print_json(found.to_json())
     else:

@@ -2,10 +2,12 @@
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pacpredict.cli.as_json import print_json
+from pacpredict.cli.columns import print_points, units_in_words
 from pacpredict.cli.numbers import real
 from pacpredict.cli.progress import progress_bar
 from pacpredict.cli.table import print_table
@@ -61,14 +63,28 @@ def compute_features(learner: Any, pool: Any) -> None:
             learner.prepare(pool.schema, pool.rows, progress)
 
 
-def show_records(name: str, pool: Any, *, as_json: bool) -> None:
-    """Show what a fit would make of images or texts."""
+def keep_features(learner: Any, pool: Any) -> None:
+    """Compute the features of all records, with a bar, if they are kept where parts of the pool find them again."""
+    if learner.name == NAME and learner.keeps_features:
+        compute_features(learner, pool)
+
+
+def show_records(name: str, pool: Any, warnings: Sequence[str], *, as_json: bool) -> None:
+    """Show what a fit would make of images or texts, and below it what to think about."""
     import numpy as np  # noqa: PLC0415  # takes time to import
 
     counts = np.bincount(pool.labels, minlength=len(pool.classes)).tolist()
     classes = dict(zip(map(str, pool.classes.values), counts, strict=True))
     if as_json:
-        print_json({"records": len(pool), "columns": pool.schema.summary(), "classes": classes})
+        about = {"records": len(pool), "columns": pool.schema.summary(), "classes": classes}
+        print_json({**about, **pool.units.summary(), "warnings": warnings})
         return
-    rows = [("records", f"{len(pool):,}"), ("each is", ", ".join(pool.schema.summary()))]
+    rows = [
+        ("records", f"{len(pool):,}"),
+        ("protected are", units_in_words(pool.units.summary())),
+        ("each is", ", ".join(pool.schema.summary())),
+    ]
     print_table(name, (), [*rows, *((f"class {label}", f"{n:,}") for label, n in classes.items())])
+    if warnings:
+        print()
+        print_points(warnings)

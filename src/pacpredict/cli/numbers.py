@@ -7,6 +7,7 @@ from typing import TypeVar
 from pacpredict import written
 from pacpredict.exceptions import InvalidInput
 
+ONE_PER_CORE = -1  # as joblib counts
 _HIGHEST_PORT = 2**16 - 1
 
 X = TypeVar("X")
@@ -25,6 +26,16 @@ def real_or_none(text: str) -> float | None:
 def count(text: str) -> int:
     """Return a whole number, which may be written as 1e6."""
     return _read(written.count, text)
+
+
+def jobs(text: str) -> int:
+    """Return how many may run at a time."""
+    number = count(text)
+    if number < 1 and number != ONE_PER_CORE:
+        raise ArgumentTypeError(
+            f"so many at a time, 1 or more, or {ONE_PER_CORE} for one per core; got {text}"
+        )
+    return number
 
 
 def port(text: str) -> int:

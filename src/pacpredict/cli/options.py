@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pacpredict import defaults
-from pacpredict.cli.numbers import count, real
+from pacpredict.cli.numbers import ONE_PER_CORE, count, jobs, real
 from pacpredict.exceptions import InvalidInput
 
 if TYPE_CHECKING:
@@ -31,7 +31,11 @@ def add_json(parser: Arguments) -> None:
 
 def add_jobs(parser: Arguments) -> None:
     parser.add_argument(
-        "--jobs", type=int, default=-1, metavar="N", help="models trained at a time (default: one per core)"
+        "--jobs",
+        type=jobs,
+        default=ONE_PER_CORE,
+        metavar="N",
+        help="models trained at a time (default: one per core)",
     )
 
 

@@ -31,7 +31,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "queries",
         type=Path,
-        help="CSV (also .gz) or Parquet with the columns of the training data; for images also a folder, .npy or .npz",
+        help="CSV (also .gz) or Parquet with the columns of the training data; an image, a folder of them, .npy, .npz",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="where to write labels, as CSV (default: print them)"
@@ -138,8 +138,9 @@ def _write(
     if as_json:
         print_json(summary if out is not None else {"labels": _plain(answers), **summary})
     else:
+        rows = "1 row" if summary["rows"] == 1 else f"{summary['rows']:,} rows"
         print(
-            f"{summary['rows']:,} rows answered, {summary['charged_rows']:,} of them charged: "
+            f"{rows} answered, {summary['charged_rows']:,} of them charged: "
             f"{summary['charge_nats']:.6g} nats; spent by now: {summary['spent_nats']:.6g} of "
             f"{summary['total_nats']:.6g}, which leaves {summary['rows_left']:,} contested rows",
             file=sys.stderr,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pacpredict.cli.columns import print_warnings
 from pacpredict.exceptions import InvalidInput
 
 if TYPE_CHECKING:
@@ -15,10 +16,13 @@ Columns = dict[str, Sequence[Any]]
 
 
 def read_columns(path: Path) -> Columns:
-    """Return the columns of a file or folder: texts of a CSV file, values of others."""
+    """Return the columns of a file or folder: texts of a CSV file, values of others. Say what is left out."""
+    from pacpredict.rows.folders import left_out  # noqa: PLC0415
     from pacpredict.rows.read import holds_whole_values, read_whole  # noqa: PLC0415
     from pacpredict.tables.csv_files import is_csv, read_texts  # noqa: PLC0415
 
+    if path.is_dir():
+        print_warnings(left_out(path))
     if holds_whole_values(path):
         return {**read_whole(path)}
     if is_csv(path):
@@ -29,10 +33,10 @@ def read_columns(path: Path) -> Columns:
     return {name: table[name] for name in table.columns}
 
 
-def choose_features(given: Columns, kept: Collection[str], artifact: "Artifact") -> Columns:
-    """Choose the columns that are asked about, and say which are not."""
+def choose_features(given: Columns, kept: Collection[str] | None, artifact: "Artifact") -> Columns:
+    """Choose the columns that are asked about, and say which are not; None where there is no answer to keep any in."""
+    from pacpredict.rows.folders import IMAGE  # noqa: PLC0415
     from pacpredict.rows.images import ImageSchema  # noqa: PLC0415
-    from pacpredict.rows.read import IMAGE  # noqa: PLC0415
     from pacpredict.tables.schema import Schema  # noqa: PLC0415
 
     if isinstance(artifact.schema, ImageSchema) and IMAGE in given:
@@ -43,13 +47,15 @@ def choose_features(given: Columns, kept: Collection[str], artifact: "Artifact")
     source = artifact.manifest.get("source") or {}
     # What the table was trained with, and not from: the target, the persons, weights, and what was dropped.
     known = {source.get("target"), source.get("person"), source.get("weights"), *source.get("drop", ())}
-    others = [name for name in given if name not in features and name not in kept]
+    others = [name for name in given if name not in features and name not in (kept or ())]
     strange = [name for name in others if name not in known]
     if strange and features <= given.keys():
-        raise InvalidInput(
-            f"the model has no column {', '.join(map(repr, strange))}; "
-            f"--keep {shlex.quote(','.join(strange))} carries what is no feature into the answer"
+        advice = (
+            "leave out what is no feature"
+            if kept is None
+            else f"--keep {shlex.quote(','.join(strange))} carries what is no feature into the answer"
         )
+        raise InvalidInput(f"the model has no column {', '.join(map(repr, strange))}; {advice}")
     if others and not strange:
         names = ", ".join(map(repr, others))
         print(f"not looked at, since models do not learn from it: column {names}", file=sys.stderr)

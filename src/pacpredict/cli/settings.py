@@ -71,6 +71,7 @@ _LIMIT_HELP = {
     "head_bytes": "in URL and headers",
     "body_bytes": "in the body of one request",
     "rows": "in one request",
+    "pixel_bytes": "of the images of one request, once they are decoded",
     "head_seconds": "for URL and headers to arrive",
     "body_seconds": "for a body to arrive",
     "unread_seconds": "for a reply to be taken",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pacpredict.cli.as_json import print_json
-from pacpredict.cli.columns import print_columns, print_points
+from pacpredict.cli.columns import print_columns, print_points, units_in_words
 from pacpredict.cli.command import Command
 from pacpredict.cli.options import add_artifact, add_json, add_ledger
 from pacpredict.cli.table import at_most, nats, percent_at_most, print_attacks, print_table
@@ -84,25 +84,12 @@ def _print_about(about: dict[str, Any]) -> None:
         ("models", f"{about['models']} x {about['title']}"),
         ("subsets", f"{about['construction']}, each {about['unit']} in {about['rate']:.4g} of them"),
         ("records", f"{about['records']:,}"),
-        ("protected are", _units(about)),
+        ("protected are", units_in_words(about)),
         ("columns", ", ".join(f"{n} {kind}" for kind, n in kinds.items())),
         ("classes", classes),
         ("contested", "not measured" if share is None else f"{percent(share)} of new queries"),
     ]
     print_table(about["name"], (), rows)
-
-
-def _units(about: dict[str, Any]) -> str:
-    """Say what the figures are about: persons, contents or rows."""
-    most, alone = about["largest_unit"], about["largest_unit"] == 1
-    kinds = {
-        "person": "persons, with one record each" if alone else f"persons, with up to {most:,} records each",
-        "record": "records, all different"
-        if alone
-        else f"different records, of up to {most:,} identical rows",
-        "row": "rows, each by itself",
-    }
-    return f"{about['units']:,} {kinds[about['unit']]}"
 
 
 def _print_privacy(privacy: dict[str, Any], unit: str) -> None:

@@ -83,10 +83,13 @@ def _compile_votes() -> None:
         model = TreeModel([leaf], np.zeros(2, precision), np.arange(2))
         trees = PackedTrees(**pack([model], 1, single=precision is np.float32))
         for sets in (trees.sets, np.zeros(1, np.uint64)):
-            replace(trees, sets=sets).with_columns(None).votes(row)
-        if trees.columns is not None:
-            for least_swept in (1, 2):  # one row is swept, and walks
-                trees.with_columns(replace(trees.columns, least_swept=least_swept)).votes(row)
+            replace(trees, sets=sets).voting_by(None).votes(row)
+        columns, perfect = trees.columns, trees.perfect
+        for least_swept in (1, 2):  # one row is swept, and walks
+            if columns is not None:
+                trees.voting_by(replace(columns, least_swept=least_swept)).votes(row)
+            if perfect is not None:
+                trees.voting_by(columns, replace(perfect, least_swept=least_swept)).votes(row)
 
 
 def _compile_heads() -> None:

@@ -93,12 +93,17 @@ def assert_same_labels(packed, models, rows):
 
 
 def every_way(packed):
-    """Return the same trees as they vote by words alone, by columns one row after the other, and many rows at once."""
+    """Return the same trees as they vote by words alone, by columns, and if they can be filled up as perfect trees.
+
+    The latter two one row after the other, and many rows at once.
+    """
     columns = packed.columns
     assert columns is not None
-    ways = [packed, packed.with_columns(None), packed.with_columns(replace(columns, least_swept=sys.maxsize))]
+    ways = [packed, packed.voting_by(None), packed.voting_by(replace(columns, least_swept=sys.maxsize))]
     if columns.n_leaves <= column_kernel.MOST_SWEPT_LEAVES:
-        ways.append(packed.with_columns(replace(columns, least_swept=1)))
+        ways.append(packed.voting_by(replace(columns, least_swept=1)))
+    if (perfect := packed.perfect) is not None:
+        ways += [packed.voting_by(columns, replace(perfect, least_swept=n)) for n in (1, sys.maxsize)]
     return ways
 
 

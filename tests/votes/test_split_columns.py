@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pacpredict.votes import column_kernel
+from pacpredict.votes import column_kernel, perfect_trees
 from pacpredict.votes.packed_trees import PackedTrees
+from pacpredict.votes.split_columns import SplitColumns
 from pacpredict.votes.trees import Tree, TreeModel, pack
 
 N_NUMBERS, CODES = 3, (2, 62, 63, 64, 200)  # with two bits more, sets fill one word, just not, and several
@@ -109,9 +110,9 @@ CASES = [
 def test_random_trees(most_leaves, width, dtype):
     """Chains and bushes, thresholds of any kind, known, unknown and missing categories, one value a leaf or several."""
     packed, rows, expected = random_ensemble(most_leaves, most_leaves, width, np.dtype(dtype))
-    np.testing.assert_array_equal(packed.with_columns(None).votes(rows), expected)
+    np.testing.assert_array_equal(packed.voting_by(None).votes(rows), expected)
     for least_swept in (1, sys.maxsize):
-        other = packed.with_columns(replace(packed.columns, least_swept=least_swept))
+        other = packed.voting_by(replace(packed.columns, least_swept=least_swept))
         for size in (1, 7, 8, 9, 64, 65, 90):
             np.testing.assert_array_equal(other.votes(rows[:size]), expected[:size])
 
@@ -121,7 +122,41 @@ def test_large_trees_are_never_swept():
     packed, rows, expected = random_ensemble(1, 600, 1, np.dtype("f4"))
     assert packed.columns.n_leaves > column_kernel.MOST_SWEPT_LEAVES
     assert packed.columns.least_swept > 10**9
+    assert packed.perfect is None
     np.testing.assert_array_equal(packed.votes(np.tile(rows, (20, 1))), np.tile(expected, (20, 1)))
+
+
+@pytest.mark.parametrize(("most_leaves", "dtype"), [(n, d) for n in (1, 2, 5, 9) for d in ("f4", "f8")])
+def test_any_shallow_trees_become_perfect(monkeypatch, most_leaves, dtype):
+    """Chains and bushes of every depth, in models of any number of trees, for any classes, vote as they did."""
+    monkeypatch.setattr(perfect_trees, "_MOST_CELLS_PER_LEAF", np.inf)
+    packed, rows, expected = random_ensemble(most_leaves, most_leaves, 1, np.dtype(dtype))
+    perfect = packed.perfect
+    assert perfect is not None
+    assert perfect.depths.max() == packed.depths.max(initial=0) == most_leaves - 1  # a chain
+    for least_swept in (1, sys.maxsize):
+        other = packed.voting_by(packed.columns, replace(perfect, least_swept=least_swept))
+        for size in (1, 7, 8, 9, 64, 65, 90):
+            np.testing.assert_array_equal(other.votes(rows[:size]), expected[:size])
+        np.testing.assert_array_equal(other._votes(rows, 1, 3), expected[:, 1:3])  # a thread's part
+
+
+def test_trees_that_are_far_from_perfect_stay_as_they_are():
+    """Filled up, chains of nine leaves would have 256: they vote by columns, bushes of four as perfect trees."""
+    chains, *_ = random_ensemble(9, 9, 1, np.dtype("f4"))
+    assert chains.perfect is None
+    rng = np.random.default_rng(0)
+    model = random_model(rng, [2] * 6, 3, 1, np.dtype("f4"))
+    assert PackedTrees(**pack([model], N_FEATURES, single=True)).perfect is not None
+
+
+def test_too_many_splits_for_perfect_trees(monkeypatch):
+    """A cell names a column by 16 bits: with more columns trees vote by their words, and the same."""
+    packed, rows, expected = random_ensemble(2, 2, 1, np.dtype("f4"))
+    assert packed.perfect is not None
+    monkeypatch.setattr(SplitColumns, "nobody", 1 << 16)
+    assert replace(packed).perfect is None
+    np.testing.assert_array_equal(replace(packed).votes(rows), expected)
 
 
 @pytest.mark.parametrize("bits", ["COLUMN_BITS", "STEP_BITS"])

@@ -119,18 +119,19 @@ def vote(
     rows_at_once = 8 * columns.itemsize
     for first_row in range(0, len(encoded), rows_at_once):
         block = encoded[first_row : first_row + rows_at_once]
-        _answer(block, splits, space)
+        answer(block, splits, columns, rows_of)
         for m in range(votes.shape[1]):
             _add_up(nodes, models, widths, m, len(block), set_columns[-1], space, masks)
-            _choose(models, m, sums, votes[first_row : first_row + len(block)])
+            chosen = votes[first_row : first_row + len(block)]
+            choose_labels(class_starts, labels, divisors, softmax, m, sums, chosen)
 
 
 @compiled_into_callers
-def _answer(block: EncodedRows, splits: Splits, space: Space) -> None:
+def answer(block: EncodedRows, splits: Splits, columns: Columns, rows_of: UIntArray) -> None:
     """Compute all columns of a block of rows."""
-    space.columns[: splits.set_columns[-1]] = 0
-    answer_numbers(block, splits.ranks, splits.rank_starts, space.columns)
-    answer_sets(block, splits.sets, splits.set_starts, splits.set_columns, space.rows_of, space.columns)
+    columns[: splits.set_columns[-1]] = 0
+    answer_numbers(block, splits.ranks, splits.rank_starts, columns)
+    answer_sets(block, splits.sets, splits.set_starts, splits.set_columns, rows_of, columns)
 
 
 @compiled_into_callers
@@ -156,12 +157,20 @@ def _add_up(
 
 
 @compiled_into_callers
-def _choose(models: Models, m: int, sums: Values, votes: Votes) -> None:
+def choose_labels(
+    class_starts: IntArray,
+    labels: Votes,
+    divisors: FloatArray,
+    softmax: BoolArray,
+    m: int,
+    sums: Values,
+    votes: Votes,
+) -> None:
     """Write the votes of model m, by its scores."""
-    start = models.class_starts[m]
-    n_classes = models.class_starts[m + 1] - start
+    start = class_starts[m]
+    n_classes = class_starts[m + 1] - start
     for r in range(len(votes)):
-        votes[r, m] = models.labels[start + choose(sums, r, n_classes, models.divisors[m], models.softmax[m])]
+        votes[r, m] = labels[start + choose(sums, r, n_classes, divisors[m], softmax[m])]
 
 
 @compiled
@@ -255,14 +264,14 @@ def _number(masks: UIntArray, n_inner: np.uint64, n_rows: np.uint64, leaves: UIn
     """
     d0, d1, d2, d3, d4, d5, d6, d7 = _find_digits(masks, n_inner)
     for b in range((n_rows + _SEVEN) >> _THREE):
-        leaves[b] = _spread(d0, b, 0) | _spread(d1, b, 1) | _spread(d2, b, 2) | _spread(d3, b, 3)
+        leaves[b] = spread(d0, b, 0) | spread(d1, b, 1) | spread(d2, b, 2) | spread(d3, b, 3)
     if n_inner >= _SIXTEEN:
         for b in range((n_rows + _SEVEN) >> _THREE):
-            leaves[b] |= _spread(d4, b, 4) | _spread(d5, b, 5) | _spread(d6, b, 6) | _spread(d7, b, 7)
+            leaves[b] |= spread(d4, b, 4) | spread(d5, b, 5) | spread(d6, b, 6) | spread(d7, b, 7)
 
 
 @compiled_into_callers
-def _spread(rows: np.uint64, b: int | np.uint64, digit: int) -> np.uint64:
+def spread(rows: np.uint64, b: int | np.uint64, digit: int) -> np.uint64:
     """Give eight rows a byte each, with this digit where they have it."""
     return _SPREAD[(rows >> (b << _THREE)) & _BYTE] << np.uint64(digit)
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from pacpredict.exceptions import InvalidInput, InvalidModel
 from pacpredict.types import FloatArray, IntArray, Votes
 from pacpredict.votes import tree_kernel as kernel
+from pacpredict.votes.perfect_trees import PerfectTrees
 from pacpredict.votes.split_columns import SplitColumns
 from pacpredict.votes.threads import run_together
 
@@ -67,10 +68,15 @@ class PackedTrees:
         """The faster way to vote. None for ensembles that it does not fit: they vote by the words alone."""
         return SplitColumns.of(self.nodes, self.sets, self.roots, self.depths, self.widths, self.cut_starts)
 
-    def with_columns(self, columns: SplitColumns | None) -> "PackedTrees":
+    @cached_property
+    def perfect(self) -> PerfectTrees | None:
+        """The fastest way, for shallow trees. None for ensembles that it does not fit."""
+        return None if self.columns is None else PerfectTrees.of(self, self.columns)
+
+    def voting_by(self, columns: SplitColumns | None, perfect: PerfectTrees | None = None) -> "PackedTrees":
         """Return the same trees, which vote in another way."""
         other = replace(self)
-        vars(other)["columns"] = columns  # where cached_property would keep it
+        vars(other).update(columns=columns, perfect=perfect)  # where cached_property would keep them
         return other
 
     @property
@@ -133,28 +139,24 @@ class PackedTrees:
         votes = np.empty((len(x), last - first), dtype=np.int16)
         encoded = np.empty((len(x), 2 * self.n_features), dtype=np.uint32)
         kernel.encode(x, bool(self.single), self.cuts, self.cut_starts, self.categorical, encoded)
-        most_classes = int(np.diff(self.class_starts).max())
-        sums = np.empty((most_classes, kernel.ROWS_PER_BLOCK), dtype=self.base.dtype)
-        models = kernel.Models(
-            self.values,
-            self.roots,
-            self.depths,
-            self.value_starts,
-            self.outputs,
-            self.tree_starts[first : last + 1],
-            self.class_starts[first : last + 1],
-            self.base,
-            self.labels,
-            self.divisors[first:last],
-            self.softmax[first:last],
-        )
-        if self.columns is not None:
+        sums = np.empty((self._most_classes, kernel.ROWS_PER_BLOCK), dtype=self.base.dtype)
+        trees = self.values, self.roots, self.depths, self.value_starts, self.outputs
+        classes = self.class_starts[first : last + 1], self.base, self.labels
+        choice = self.divisors[first:last], self.softmax[first:last]
+        models = kernel.Models(*trees, self.tree_starts[first : last + 1], *classes, *choice)
+        if self.columns is not None and self.perfect is not None:
+            self.perfect.vote(self.columns, encoded, models, slice(first, last), sums, votes)
+        elif self.columns is not None:
             self.columns.vote(encoded, models, sums, votes)
         else:
             at, origins = np.empty((2, kernel.WALKERS), dtype=np.uint64)
             sets = self.sets if self.sets.size else None
             kernel.vote(encoded, self.nodes, sets, self.widths, *models, at, origins, sums, votes)
         return votes
+
+    @cached_property
+    def _most_classes(self) -> int:
+        return int(np.diff(self.class_starts).max())
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name, for np.savez."""

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +87,20 @@ class SplitColumns:
             n_codes=int(np.diff(cut_starts).max(initial=0)) + 2,
         )
 
+    @property
+    def nobody(self) -> int:
+        """The first column behind all splits: no row goes right there."""
+        return int(self.set_columns[-1])
+
+    def read(self, places: IntArray) -> tuple[IntArray, IntArray]:
+        """Return of nodes how far their left child is, 0 for leaves, and the column, which numbers leaves."""
+        words = self.words[places].astype(np.int64)
+        return words >> kernel.STEP_SHIFT, words & ((1 << kernel.COLUMN_BITS) - 1)
+
+    def space(self, dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], UIntArray]:
+        """Return zeros for the columns of a block of rows, and for the rows of each category."""
+        return np.zeros(self.nobody + self.n_leaves, dtype), np.zeros(self.n_codes, np.uint64)
+
     def vote(self, encoded: EncodedRows, models: Models, sums: Values, votes: Votes) -> None:
         """Fill (n_rows, n_models) votes; see PackedTrees."""
         swept = len(votes) >= self.least_swept
@@ -101,8 +116,7 @@ class SplitColumns:
             self.swept_starts,
             self.widths,
             *models,
-            np.zeros(self.set_columns[-1] + self.n_leaves, np.uint64 if swept else np.uint8),
-            np.zeros(self.n_codes, np.uint64),
+            *self.space(np.uint64 if swept else np.uint8),
             np.empty(kernel.SWEEP_SPACE, np.uint64) if swept else None,
             np.empty(8, np.uint64),
             sums,

@@ -132,7 +132,7 @@ class Batch:
 
 def check_request_id(request: Request, asked: bytes | None) -> None:
     """Refuse an id that was used for a request with other questions; `asked` is what it was used for, if it was."""
-    if asked not in (None, request.asked):
+    if asked is not None and asked != request.asked:
         raise IdConflict(
             "this request id was used for a request with other questions; nothing was charged. "
             "Send a new request with a new id, and the same request with the same"

@@ -212,7 +212,7 @@ def test_a_small_file_that_claims_a_huge_image_is_not_decoded():
     bomb = encode(np.zeros((1, 1), np.uint8), "PNG")
     huge = bomb[:16] + (40_000).to_bytes(4, "big") * 2 + bomb[24:]
     huge = huge[:29] + zlib.crc32(huge[12:29]).to_bytes(4, "big") + huge[33:]
-    with pytest.raises(InvalidTable, match=r"40000 x 40000 pixels|damaged"):
+    with pytest.raises(InvalidTable, match="more pixels than are ever decoded"):
         ImageSchema.learn([huge])
 
 

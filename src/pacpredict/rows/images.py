@@ -133,11 +133,13 @@ def _read(given: Any, column: str, wanted: Wanted | None, error: type[InvalidInp
 
 
 def _read_of_one_size(values: Any, error: type[InvalidInput]) -> Pixels:
-    """Read images of which the most frequent size is that of all; where there are others, say which."""
+    """Read images that must have the size of most of them; where there are others, say which."""
     counts = Counter(size for value in values if (size := size_of(value)) is not None)
-    wanted = Wanted(counts.most_common(1)[0][0]) if counts else None
+    size, n = counts.most_common(1)[0] if counts else (None, 0)
+    if 2 * n < counts.total():
+        raise error(mixed_sizes(counts))  # there is none that the others could be told to have
     try:
-        return _read_all(values, wanted, error)
+        return _read_all(values, None if size is None else Wanted(size), error)
     except InvalidInput as problem:
         if len(counts) < 2:
             raise

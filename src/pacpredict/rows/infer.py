@@ -37,7 +37,7 @@ def learn_rows(
     if kind == "image":
         return ImageSchema.learn(given, column or "image", size)
     if size is not None:
-        raise InvalidInput(f"--image-size is for images, and these are {IN_WORDS[kind]}")
+        raise InvalidInput(f"an image size is for images, and these are {IN_WORDS[kind]}")
     if kind == "text":
         return TextSchema.learn(given, column or "text")
     schema = Schema.infer(given, unknown, types)

@@ -3,9 +3,9 @@
 Only the formats below are opened. The size is checked before anything is decoded: a small file can claim a huge image.
 
 There is one way of scaling, for every form and everywhere: to red, green and blue first, then by Pillow's bicubic
-filter, which weighs all pixels that a new one covers, straight to the wanted height and width. Nothing is cut off, so
-that another aspect ratio is stretched. A crop would leave out the borders, unnoticed, and with them perhaps what an
-image was taken for; and extractors stretch as well. Whoever wants a crop makes it before.
+filter, which weighs all pixels that a new one covers, to the wanted width and then to the wanted height. Nothing is cut
+off, so that another aspect ratio is stretched. A crop would leave out the borders, unnoticed, and with them perhaps
+what an image was taken for; and extractors stretch as well. Whoever wants a crop makes it before.
 """
 
 import io
@@ -29,6 +29,8 @@ SCALING = "stretch, bicubic"
 # Bits per channel that a byte holds; others would lose some, silently. Of colours in PNG the mode does not tell.
 _MOST_BITS = 8
 _MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
+# What Pillow calls a JPEG of which phones have added a preview, or how it is shown brighter: the first is the picture.
+_JPEG_WITH_OTHERS = "MPO"
 _ANIMATION = "the image is an animation; give one frame of it"
 
 
@@ -152,7 +154,7 @@ def _check_file(data: bytes) -> None:
 def _convert(image: Any, wanted: Wanted | None) -> Pixels:
     size = image.height, image.width
     check_size(size, wanted)
-    if getattr(image, "n_frames", 1) > 1:
+    if getattr(image, "n_frames", 1) > 1 and image.format != _JPEG_WITH_OTHERS:
         raise Unusable(_ANIMATION)
     if image.mode not in _MODES:
         raise Unusable(
@@ -167,7 +169,10 @@ def _convert(image: Any, wanted: Wanted | None) -> Pixels:
 def _scaled(image: Any, size: Size) -> Pixels:
     """Return the pixels of an image in red, green and blue at this size; at its own, they are what they were."""
     height, width = size
-    if (image.height, image.width) != size:
-        # A gap would first reduce the image by whole numbers: faster, and other pixels.
-        image = image.resize((width, height), _pillow().Resampling.BICUBIC, reducing_gap=None)
+    # The width first: in one call, Pillow begins with the height from version 13 on if more of that goes (its pull
+    # request 9549), and pixels round otherwise.
+    for step in ((width, image.height), (width, height)):
+        if image.size != step:
+            # A gap would first reduce the image by whole numbers: faster, and other pixels.
+            image = image.resize(step, _pillow().Resampling.BICUBIC, reducing_gap=None)
     return np.asarray(image, np.uint8)

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from pacpredict.exceptions import InvalidInput
@@ -37,14 +38,16 @@ def parse_size(given: ImageSize) -> Size:
     match = _WRITTEN.fullmatch(given.strip()) if isinstance(given, str) else None
     if match is not None:
         sides: list[Any] = [int(match[1]), int(match[2] or match[1])]
+    elif isinstance(given, Sequence) and not isinstance(given, str | bytes):
+        sides = list(given)
     else:
-        sides = [given, given] if isinstance(given, int) else list(given) if _is_several(given) else []
-    if len(sides) != 2 or not all(type(side) is int and 1 <= side <= LONGEST_SIDE for side in sides):
-        said = "x".join(map(show, sides)) if sides else show(given)
+        sides = [given, given]
+    if len(sides) != 2 or not all(_is_whole(side) and 1 <= side <= LONGEST_SIDE for side in sides):
+        said = show(given) if match is None else write_size((sides[0], sides[1]))
         raise InvalidInput(
             f"{said} is no size of images: write 64, or 64x48 for height x width; sides are from 1 to {LONGEST_SIDE:,}"
         )
-    return sides[0], sides[1]
+    return int(sides[0]), int(sides[1])
 
 
 def write_size(size: Size) -> str:
@@ -88,5 +91,5 @@ def mixed_sizes(counts: Counter[Size]) -> str:
     )
 
 
-def _is_several(given: Any) -> bool:
-    return isinstance(given, Sequence) and not isinstance(given, str | bytes)
+def _is_whole(side: Any) -> bool:
+    return isinstance(side, Integral) and not isinstance(side, bool)

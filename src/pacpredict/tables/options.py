@@ -99,7 +99,7 @@ class TableOptions:
         """Refuse columns that the table does not have, and what is said of images."""
         self.check(columns)
         if self.image_size is not None:
-            raise InvalidInput("--image-size is for images, and these are a table")
+            raise InvalidInput("an image size is for images, and these are a table")
 
     def features(self, columns: Sequence[str]) -> list[str]:
         """Return the columns that are learned from."""

@@ -34,10 +34,10 @@ def pixels(path: str | Path) -> Any:
     with Image.open(io.BytesIO(data), formats=FORMATS) as image:
         check(image, wanted)
         coloured = (image.convert("RGBA") if image.mode == "P" else image).convert("RGB")
-    if (
-        coloured.size != wanted
-    ):  # straight to it, with nothing cut off, as it was before the deployment answered
-        coloured = coloured.resize(wanted, Image.Resampling.BICUBIC, reducing_gap=None)
+    # The width, then the height, as the deployment scales: Pillow's own order depends on its version.
+    for step in ((wanted[0], coloured.height), wanted):
+        if coloured.size != step:
+            coloured = coloured.resize(step, Image.Resampling.BICUBIC, reducing_gap=None)
     return np.asarray(coloured)
 
 
@@ -50,7 +50,8 @@ def check(image: Any, wanted: tuple[int, int]) -> None:
         raise ValueError(f"it has {height} x {width} pixels, not {wanted[1]} x {wanted[0]}")
     if max(width, height) > LONGEST_SIDE or width * height > MOST_PIXELS:
         raise ValueError(f"it has {height} x {width} pixels, which are too many")
-    if getattr(image, "n_frames", 1) > 1:
+    is_several = getattr(image, "n_frames", 1) > 1
+    if is_several and image.format != "MPO":  # which is a JPEG with a preview behind it
         raise ValueError("it is an animation")
     if image.mode not in MODES:
         raise ValueError("it has more than 8 bits per channel")

@@ -61,12 +61,8 @@ def check_png(data: bytes) -> None:
     """Look for what Pillow passes over: wrong checksums, a missing end, more than eight bits, animations."""
     at, kind, kinds = len(PNG), b"", []
     while kind != b"IEND":
-        length = int.from_bytes(data[at : at + 4], "big")
-        body, checksum, at = (
-            data[at + 4 : at + 8 + length],
-            data[at + 8 + length : at + 12 + length],
-            at + 12 + length,
-        )
+        end = at + 8 + int.from_bytes(data[at : at + 4], "big")
+        body, checksum, at = data[at + 4 : end], data[end : end + 4], end + 4
         kind = body[:4]
         if len(checksum) < 4 or zlib.crc32(body) != int.from_bytes(checksum, "big"):
             raise ValueError("it is damaged")

@@ -214,6 +214,15 @@ def test_mixed_sizes_are_told_with_what_to_add():
     assert "row" not in said
 
 
+def test_photographs_that_are_too_large_as_they_are():
+    """Of one size or not, what is beyond the sides that models are given is told how it can be taken."""
+    large = png(np.zeros((1, 4_097, 3), np.uint8))
+    said = str(refused(ImageSchema.learn, [large, large]))
+    assert "1 x 4097 pixels; sides are from 1 to 4,096 unless all images are scaled" in said
+    assert "--image-size 224 (image_size= in Python)" in said
+    assert len(ImageSchema.learn([large, large], size=(4, 5))[1]) == 2
+
+
 def test_a_damaged_file_is_no_other_size():
     """Where all that can be read are of one size, no size is asked for."""
     said = str(refused(ImageSchema.learn, [*FILES, FILES[0][:60]]))

@@ -29,7 +29,7 @@ SCALING = "stretch, bicubic"
 # Bits per channel that a byte holds; others would lose some, silently. Of colours in PNG the mode does not tell.
 _MOST_BITS = 8
 _MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
-# What Pillow calls a JPEG of which phones have added a preview, or how it is shown brighter: the first is the picture.
+# What Pillow calls a JPEG with further images, a preview or a gain map, as phones make them: the first is the picture.
 _JPEG_WITH_OTHERS = "MPO"
 _ANIMATION = "the image is an animation; give one frame of it"
 

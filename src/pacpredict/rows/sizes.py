@@ -73,7 +73,10 @@ def check_size(found: Size, wanted: Wanted | None) -> None:
             f"{said}, expected {wanted.size[0]} x {wanted.size[1]} (height x width): scale it first"
         )
     if not (min(found) >= 1 and max(found) <= LONGEST_SIDE):
-        raise Unusable(f"{said}; sides are from 1 to {LONGEST_SIDE:,}")
+        raise Unusable(
+            f"{said}; sides are from 1 to {LONGEST_SIDE:,} unless all images are scaled, such as by --image-size 224 "
+            "(image_size= in Python)"
+        )
 
 
 def mixed_sizes(counts: Counter[Size]) -> str:

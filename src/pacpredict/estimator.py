@@ -27,6 +27,9 @@ from pacpredict.mechanism.guarantee import Guarantee
 from pacpredict.mechanism.ledger import MemoryLedger
 from pacpredict.mechanism.limit import limit_warning
 from pacpredict.mechanism.planned_budget import plan_budget
+from pacpredict.rows.images import ImageSchema
+from pacpredict.rows.kind import AnySchema
+from pacpredict.rows.sizes import ImageSize
 from pacpredict.tables.declared import declared_types
 from pacpredict.tables.schema import Schema, Types, Unknown
 from pacpredict.training.fit import Fit, fit
@@ -90,6 +93,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         "number:EXAMPLE" that shows how 1234.5 is written there, such as "number:1.234,5".
     unknown
         What becomes of values in a query that training never saw: "refuse" them, or take them as "missing".
+    image_size
+        The size to which all images are scaled, those of queries too: 64, or (64, 48) for height and width. By default
+        all must be of one size.
     n_jobs, backend
         Models trained at a time, and joblib's backend, "ray", or a `Cluster`.
     random_state
@@ -132,6 +138,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         params: Mapping[str, Any] | None = None,
         types: Types | None = None,
         unknown: Unknown = defaults.UNKNOWN,
+        image_size: ImageSize | None = None,
         n_jobs: int | None = None,
         backend: Backend = None,
         random_state: Any = None,
@@ -157,6 +164,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.params = params
         self.types = types
         self.unknown = unknown
+        self.image_size = image_size
         self.n_jobs = n_jobs
         self.backend = backend
         self.random_state = random_state
@@ -204,6 +212,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             persons=groups,
             person_per_row=self.person_per_row,
             kinds=learner.takes,
+            image_size=self.image_size,
         )
         limit = limit_warning(recipe.budget, recipe.decode, recipe.n_models)
         for hint in (*pool.hints(X), *([] if limit is None else [limit])):
@@ -294,6 +303,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             params=_beside_defaults(estimator, params),
             types=(declared_types(schema.columns) or None) if isinstance(schema, Schema) else None,
             unknown=schema.unknown if isinstance(schema, Schema) else defaults.UNKNOWN,
+            image_size=_image_size(schema),
             random_state=recipe.seed,
         )
         self.curator_, self.path_, self._fit = curator, Path(path), None
@@ -364,6 +374,10 @@ def _beside_defaults(estimator: Any, params: dict[str, Any] | None) -> dict[str,
     """Return the parameters of a learner by name that are not its defaults, None if there are none."""
     usual = {} if params is None else default_params(estimator)
     return {name: value for name, value in (params or {}).items() if usual.get(name) != value} or None
+
+
+def _image_size(schema: AnySchema) -> tuple[int, int] | None:
+    return (schema.height, schema.width) if isinstance(schema, ImageSchema) and schema.is_scaled else None
 
 
 def _is_frame(X: Any) -> bool:

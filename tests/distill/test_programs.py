@@ -1,6 +1,10 @@
 """The programs of students take what people have, and say in a line what they cannot use."""
 
+import io
+import json
+import runpy
 import unicodedata
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -13,6 +17,7 @@ from students import as_csv, program_refuses, run_program
 from tiny_networks import coloured_images, plain_texts
 
 from pacpredict.distill.student import student_named
+from pacpredict.exceptions import InvalidQuery
 from pacpredict.features.onnx_texts import StaticTexts
 from pacpredict.rows.infer import learn_rows
 
@@ -61,6 +66,96 @@ def test_images_that_cannot_be_used(of_images, tmp_path):
     assert "name images" in program_refuses(home, good, "--help")
     (tmp_path / "empty").mkdir()
     assert "name images" in program_refuses(home, tmp_path / "empty")
+
+
+def odd_files(folder):
+    """Write image files of every kind that people have: some that a deployment takes, and some that it does not."""
+    rng = np.random.default_rng(0)
+    colours, grey = rng.integers(0, 256, (40, 25, 3), np.uint8), rng.integers(0, 256, (31, 50), np.uint8)
+    clear = np.dstack([colours, rng.integers(0, 256, (40, 25), np.uint8)])
+    frames = [Image.fromarray(colours), Image.fromarray(255 - colours)]
+    png, deep = as_png(frames[0]), as_png(Image.fromarray(np.zeros((32, 32), np.uint16)))
+    pictures = {
+        **{f"colours.{kind}": as_png(frames[0], kind) for kind in ("png", "jpeg", "webp", "bmp")},
+        "exact.png": as_png(Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8))),
+        "grey.png": as_png(Image.fromarray(grey)),
+        "grey.jpg": as_png(Image.fromarray(grey), "jpeg"),
+        "bits.png": as_png(Image.fromarray(grey).convert("1")),
+        "palette.png": as_png(frames[0].quantize(17), transparency=bytes(range(17))),
+        "clear.png": as_png(Image.fromarray(clear)),
+        "clear.webp": as_png(Image.fromarray(clear), "webp", lossless=True),
+        "print.jpg": as_png(frames[0].convert("CMYK"), "jpeg"),
+        "phone.jpg": as_png(frames[0], "mpo", save_all=True, append_images=frames[1:]),
+        "moving.webp": as_png(frames[0], "webp", save_all=True, append_images=frames[1:]),
+        "moving.png": as_png(frames[0], save_all=True, append_images=frames[1:]),
+        "deep.png": deep,
+        "deep colours.png": png_of(32, 32, 16, 2),
+        "wide.png": png_of(1, 16_385, 8, 2),
+        "large.png": png_of(6_000, 6_000, 8, 2),
+        "cut.png": png[:-12],
+        "wrong.png": png[:-20] + bytes([png[-20] ^ 1]) + png[-19:],
+        "noted.png": with_note(png, valid=True),
+        "badly noted.png": with_note(png, valid=False),
+        "other.png": as_png(frames[0], "tiff"),
+        "empty.png": b"",
+    }
+    folder.mkdir()
+    for name, data in pictures.items():
+        (folder / name).write_bytes(data)
+    return [folder / name for name in pictures]
+
+
+def as_png(image, kind="png", **options):
+    stream = io.BytesIO()
+    image.save(stream, kind, **options)
+    return stream.getvalue()
+
+
+def chunk(kind, data):
+    return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+
+def png_of(height, width, bits, colour):
+    """Return a PNG of black, in red, green and blue."""
+    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([bits, colour, 0, 0, 0])
+    data = zlib.compress(bytes(height * (1 + width * 3 * bits // 8)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def with_note(png, *, valid):
+    """Put a text, of which no pixel depends, after the head of a PNG: with its checksum, or with another one."""
+    note = chunk(b"tEXt", b"Comment\0words")
+    return png[:33] + (note if valid else note[:-1] + bytes([note[-1] ^ 1])) + png[33:]
+
+
+@pytest.mark.parametrize("size", [None, (32, 32), (20, 45)], ids=["unscaled", "scaled", "stretched"])
+def test_every_image_is_read_as_the_deployment_reads_it(tmp_path, size):
+    """To the bit the pixels that it answers about, whether or not it scales; what it refuses, the program refuses."""
+    images, labels = coloured_images(45)
+    schema, rows = learn_rows(images, image_size=size)
+    features = {"features": averages(tmp_path / "m.onnx"), "cache": None}
+    student = trained(student_named("heads", features), schema, rows, labels, COLOURS)
+    program = runpy.run_path(str(written(student, tmp_path / "student") / "predict.py"))
+    n_read = 0
+    for file in odd_files(tmp_path / "odd"):
+        try:
+            expected = schema.rows([file.read_bytes()]).pixels[0]
+        except InvalidQuery:
+            with pytest.raises(Exception):  # noqa: B017, PT011  # libraries raise anything; main() says which file
+                program["pixels"](file)
+            continue
+        assert np.array_equal(program["pixels"](file), expected), file.name
+        n_read += 1
+    assert n_read == (1 if size is None else 14)
+
+
+def test_a_way_of_scaling_that_a_program_does_not_know(of_images, tmp_path):
+    """A student that was made otherwise gets no labels from images that are scaled as others are."""
+    home, images, _ = of_images
+    about = json.loads((home / "student.json").read_text())
+    (home / "student.json").write_text(json.dumps(about | {"scaling": "crop"}))
+    Image.fromarray(images[0]).save(tmp_path / "one.png")
+    assert "this program cannot scale it by crop" in program_refuses(home, tmp_path / "one.png")
 
 
 def extractor_of(kind, folder, texts):

@@ -19,6 +19,7 @@ from pacpredict.deployment import Deployment
 from pacpredict.ledger.keys import Terms
 from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.pixels import read_pixels
+from pacpredict.rows.sizes import Wanted
 from pacpredict.serving.access import Keyed
 from pacpredict.serving.labels import Labels
 from pacpredict.serving.metrics import Counted
@@ -254,7 +255,7 @@ def test_an_example_of_an_image():
     schema = ImageSchema(5, 7, "picture")
     shown = examples_of_queries("m", schema, Labels(Classes(("a", "b"))), 0.5)
     file = base64.b64decode(shown["Scoring"]["dataframe_records"][0]["picture"])
-    assert read_pixels(file, (5, 7)).shape == (5, 7, 3)
+    assert read_pixels(file, Wanted((5, 7))).shape == (5, 7, 3)
     assert shown["Inference"]["inputs"][0]["datatype"] == "BYTES"
 
 

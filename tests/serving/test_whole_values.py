@@ -16,7 +16,9 @@ from tritonclient import http as triton
 from whole_values import SIDE, image_pool, images, letters, png, small_heads, text_pool, texts
 
 from pacpredict.serving.limits import Limits
+from pacpredict.serving.page.form import render_form
 from pacpredict.training.fit import fit
+from pacpredict.training.pool import Pool
 
 PIXELS, TEXTS = images(8, seed=5)[0], texts(8, seed=5)[0]
 
@@ -163,6 +165,76 @@ def test_small_files_of_large_images_are_counted_by_their_pixels():
             assert "4 rows in one request are too many; send at most 3" in reply.json()["error"]
         assert server.n_released == 0
         assert len(labels(server.infer(tensor([3], "BYTES", three)))) == 3
+
+
+@pytest.fixture(scope="module")
+def scaling():
+    """What answers images of any size, scaled to one."""
+    pixels, colours = images()
+    pool = Pool.of(pixels, colours, image_size=(4, 5))
+    return fit(pool, small_heads(), recipe(n_models=4), n_jobs=1)
+
+
+def test_files_that_are_scaled_are_counted_by_the_pixels_that_they_have_before(scaling, monkeypatch):
+    """Scaled down they would be few: how many are decoded for one request is known, and limited, before one is."""
+    black = [encoded(np.zeros((90, 100, 3), np.uint8))] * 4
+    large = encoded(np.zeros((271, 100, 3), np.uint8))
+    with LiveServer(curator_of(scaling), limits=Limits(pixel_bytes=3 * 90 * 100 * 3)) as server:
+        with monkeypatch.context() as patched:
+            patched.setattr("pacpredict.rows.images.read_pixels", None)  # or nobody could be answered
+            replies = [
+                server.http.post("/invocations", json={"instances": black}),
+                server.http.post("/invocations", json={"inputs": {"image": black}}),
+                server.http.post(
+                    "/invocations", json={"dataframe_records": [{"image": one} for one in black]}
+                ),
+                server.infer(tensor([4], "BYTES", black)),
+                server.http.post("/invocations", json={"instances": [large]}),
+            ]
+        for reply, n_bytes in zip(replies, ["108,000"] * 4 + ["81,300"], strict=True):
+            assert reply.status_code == 400
+            assert f"have {n_bytes} bytes of pixels, more than 81,000" in reply.json()["error"]
+        assert server.n_released == 0
+        assert len(labels(server.http.post("/invocations", json={"instances": black[:3]}))) == 3
+        assert server.n_released == 1  # they are one picture
+
+
+def test_an_image_of_the_models_size_is_within_every_limit(scaling):
+    """As where nothing is scaled, a limit below one image lets one through."""
+    with LiveServer(curator_of(scaling), limits=Limits(pixel_bytes=1)) as server:
+        small, large = (encoded(np.zeros((4, width, 3), np.uint8)) for width in (5, 6))
+        assert len(labels(server.http.post("/invocations", json={"instances": [small]}))) == 1
+        assert server.http.post("/invocations", json={"instances": [large]}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        (tensor([6, 6, 3], "UINT8", [0] * 108), "got the array of one"),
+        (tensor([1, 1, 16_385], "UINT8", [0] * 16_385), "1 x 16385 pixels; what is scaled has sides"),
+        (tensor([2], "BYTES", [encoded(PIXELS[1]), encoded(PIXELS[2])[:60]]), r"row 1 \(from 0\).*damaged"),
+        (tensor([1, 3, 6, 6], "UINT8", [0] * 108), "puts the channels last"),
+    ],
+)
+def test_what_cannot_be_scaled_is_refused_and_not_charged(scaling, inputs, said):
+    """One image for many, a side beyond the limit, damage and channels first: named, and nothing is released."""
+    with LiveServer(curator_of(scaling)) as server:
+        reply = server.infer(inputs)
+        assert reply.status_code == 400
+        assert re.search(said, reply.json()["error"]), reply.text
+        assert server.n_released == 0
+
+
+def test_clients_are_told_that_images_are_scaled(scaling):
+    """The description and the form of the page say that any size is taken, and to which it is brought."""
+    with LiveServer(curator_of(scaling)) as server:
+        described = server.http.get("/openapi.json").json()["components"]["schemas"]["Record"]["properties"]
+        assert described["image"]["description"] == "the file of an image of any size, scaled to 4 x 5 pixels"
+        (about,) = server.http.get(f"/v2/models/{NAME}").json()["inputs"]
+        assert about["shape"] == [-1, -1, -1, 3]
+    budget = scaling.recipe.budget
+    form = str(render_form(scaling.ensemble.schema, budget, 0))
+    assert "image of any size, scaled to 4 x 5 pixels: a PNG, JPEG, WebP or BMP file" in form
 
 
 def test_small_requests_of_large_images_are_counted_together(monkeypatch):

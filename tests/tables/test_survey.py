@@ -323,7 +323,7 @@ def test_options_from_a_file(tmp_path):
         ({}, "say which column is to be predicted: --target COLUMN"),
         (
             {"target": "y", "tartget": "z"},
-            "a table has no 'tartget'; what can be said is target, input, weights",
+            "a table has no 'tartget'; what can be said is target, input, image_size, weights",
         ),
         ({"target": "y", "drop": "x"}, "drop must be a list of texts, got 'x'"),
         ({"target": "y", "types": ["x"]}, "types must be a table of columns"),

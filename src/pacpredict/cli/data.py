@@ -31,6 +31,12 @@ def add_data_arguments(parser: ArgumentParser) -> None:
         "--input", metavar="COLUMN", help="the column of images or texts (default: the only other one)"
     )
     about.add_argument(
+        "--image-size",
+        metavar="SIZE",
+        help="scale all images, and later those of queries, to this height x width: 64, or 64x48 "
+        "(default: all are of one size, and others are refused)",
+    )
+    about.add_argument(
         "--drop", nargs="+", action="extend", default=[], metavar="COLUMN", help="columns to leave out"
     )
     about.add_argument(
@@ -77,14 +83,20 @@ def _add_person_arguments(parser: Arguments) -> None:
 
 def table_options(arguments: Namespace) -> "TableOptions":
     """Put together what the file and the command line say about the table; the latter has the last word."""
-    from pacpredict.tables.options import TableOptions, read_options  # noqa: PLC0415  # NumPy takes time to import
+    from pacpredict.rows.sizes import parse_size, write_size  # noqa: PLC0415  # NumPy takes time to import
+    from pacpredict.tables.options import TableOptions, read_options  # noqa: PLC0415
 
     said: dict[str, Any] = {} if arguments.config is None else read_options(arguments.config)
     said |= {
         name: getattr(arguments, name)
-        for name in ("target", "input", "weights", "unknown", "person", "person_per_row", "person_is_feature")
+        for name in (
+            *("target", "input", "image_size", "weights", "unknown"),
+            *("person", "person_per_row", "person_is_feature"),
+        )
         if getattr(arguments, name)
     }
+    if said.get("image_size") is not None:
+        said["image_size"] = write_size(parse_size(said["image_size"]))
     if arguments.table.is_dir():  # of images, whose classes are folders
         said = {"target": "label", "input": "image", **said}
     for name in ("drop", "missing"):

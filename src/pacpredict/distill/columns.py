@@ -16,7 +16,7 @@ from pacpredict.tables.schema import Column, Rows, Schema
 def public_schema(schema: AnySchema, rows: AnyRows) -> AnySchema:
     """Return the schema of rows that were checked against another one: its kinds of columns, their own categories."""
     if not isinstance(schema, Schema) or not isinstance(rows, Rows):
-        return schema  # of images and texts, which says nothing but their size
+        return schema  # of images and texts, which says nothing but their size, and how they come to it
     columns = (_public(column, rows, j) for j, column in enumerate(schema.columns))
     return replace(schema, columns=tuple(columns), unknown="missing")
 

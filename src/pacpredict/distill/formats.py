@@ -36,7 +36,12 @@ _EARLIER_PROGRAMS: dict[RowKind, frozenset[str]] = {
             "5e4d800df91bb60e21afc5696ebe34cb4cdc6e39371bbb44ecaec172f9ed914b",
         }
     ),
-    "image": frozenset({"0979c531034772e24861d17f6311f9760346b847ca2bfa0d1695ba466004abb9"}),
+    "image": frozenset(
+        {
+            "0979c531034772e24861d17f6311f9760346b847ca2bfa0d1695ba466004abb9",
+            "d38dbcfd5435403bffb8e9230645e922026decc9741a03051e6310e05271f4c6",
+        }
+    ),
     "text": frozenset(
         {
             "b83eae991f8c6e404dd919a52b357882e57f53cd1c7c86fa9cefa0d2df0330cc",

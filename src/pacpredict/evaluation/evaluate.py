@@ -12,6 +12,7 @@ from pacpredict.evaluation.forecast import Forecast, forecast
 from pacpredict.exceptions import InvalidInput, PrivacyWarning
 from pacpredict.learners.registry import Tune, learner_from
 from pacpredict.mechanism.budget import Budget
+from pacpredict.rows.sizes import ImageSize
 from pacpredict.tables.schema import Rows, Schema, Types, Unknown
 from pacpredict.tables.unseen import refused
 from pacpredict.training.fit import Progress, no_progress
@@ -126,6 +127,7 @@ def evaluate(
     tune: Tune = defaults.TUNE,
     types: Types | None = None,
     unknown: Unknown = defaults.UNKNOWN,
+    image_size: ImageSize | None = None,
     step_budgets: Sequence[float] = STEP_BUDGETS,
     n_models: int = defaults.MODELS,
     construction: Construction = defaults.CONSTRUCTION,
@@ -163,6 +165,7 @@ def evaluate(
         persons=groups,
         person_per_row=person_per_row,
         kinds=learner.takes,
+        image_size=image_size,
     )
     for hint in pool.hints(X):
         warnings.warn(hint, PrivacyWarning, stacklevel=2)

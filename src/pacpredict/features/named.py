@@ -23,7 +23,7 @@ from pacpredict.features.onnx_texts import OnnxTexts, StaticTexts
 from pacpredict.features.own import OwnExtractor
 from pacpredict.features.weights.fetch import SOURCES, fetch
 from pacpredict.files import user_cache
-from pacpredict.rows.pixels import LONGEST_SIDE
+from pacpredict.rows.sizes import LONGEST_SIDE
 
 _SIZE, _TOKENS = 224, 256
 

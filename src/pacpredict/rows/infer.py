@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from pacpredict import defaults
-from pacpredict.exceptions import InvalidModel, InvalidTable
+from pacpredict.exceptions import InvalidInput, InvalidModel, InvalidTable
 from pacpredict.rows.forms import values_of
 from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.kind import AnyRows, AnySchema, RowKind
+from pacpredict.rows.sizes import ImageSize, parse_size
 from pacpredict.rows.texts import TextSchema
 from pacpredict.tables.schema import Schema, Types, Unknown
 
@@ -23,15 +24,20 @@ def learn_rows(
     unknown: Unknown = defaults.UNKNOWN,
     column: str | None = None,
     types: Types | None = None,
+    image_size: ImageSize | None = None,
 ) -> tuple[AnySchema, AnyRows]:
     """Check training data and return what queries must be like, with the canonical rows.
 
     Where `kinds` leaves a choice the form decides: arrays of three or four dimensions, and lists of image files or of
-    Pillow's objects, are images; lists of texts are texts; everything else is a table.
+    Pillow's objects, are images; lists of texts are texts; everything else is a table. Images, and all queries, are
+    scaled to the size that is given, if one is.
     """
+    size = None if image_size is None else parse_size(image_size)
     kind = _kind(given, kinds, column)
     if kind == "image":
-        return ImageSchema.learn(given, column or "image")
+        return ImageSchema.learn(given, column or "image", size)
+    if size is not None:
+        raise InvalidInput(f"an image size is for images, and these are {IN_WORDS[kind]}")
     if kind == "text":
         return TextSchema.learn(given, column or "text")
     schema = Schema.infer(given, unknown, types)

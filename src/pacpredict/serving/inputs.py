@@ -6,6 +6,8 @@
 | image | numbers from 0 to 255, [n, height, width, 3], or [n, height, width] if grey | the numbers, nested or flat |
 | image | BYTES [n]: files in PNG, JPEG, WebP or BMP | base64 |
 | text | BYTES [n]: UTF-8 | the texts |
+
+Where images are scaled, numbers are, too, whatever their height and width.
 """
 
 import base64
@@ -19,11 +21,15 @@ import numpy.typing as npt
 from pacpredict.exceptions import InvalidQuery
 from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.kind import AnyRows, AnySchema
+from pacpredict.rows.pixels import size_of
 from pacpredict.rows.texts import TextSchema
 from pacpredict.serving.labels import column_datatype
+from pacpredict.serving.limits import Limits
 from pacpredict.serving.tensors import TEXTS, Head, Tensor
 from pacpredict.show import show, show_some
 from pacpredict.tables.schema import Schema
+
+_CHANNELS = 3  # of a pixel, a byte each
 
 
 class Inputs(Protocol):
@@ -44,9 +50,9 @@ class Inputs(Protocol):
     def rows_from_columns(self, columns: Mapping[str, Any]) -> AnyRows: ...
 
 
-def inputs_of(schema: AnySchema) -> Inputs:
+def inputs_of(schema: AnySchema, limits: Limits | None = None) -> Inputs:
     if isinstance(schema, ImageSchema):
-        return ImageInputs(schema)
+        return ImageInputs(schema, limits or Limits())
     if isinstance(schema, TextSchema):
         return TextInputs(schema)
     if isinstance(schema, Schema):
@@ -123,13 +129,14 @@ class ImageInputs:
     dimensions = 4
     takes_files = True
 
-    def __init__(self, schema: ImageSchema) -> None:
+    def __init__(self, schema: ImageSchema, limits: Limits) -> None:
         self._schema = schema
-        self.pixel_bytes = 3 * schema.height * schema.width
+        self.pixel_bytes = _CHANNELS * schema.height * schema.width
+        self._most_decoded = max(limits.pixel_bytes, self.pixel_bytes)
 
     def metadata(self) -> list[dict[str, Any]]:
-        shape = [-1, self._schema.height, self._schema.width, 3]
-        return [{"name": self._schema.column, "datatype": "UINT8", "shape": shape}]
+        size = [-1, -1] if self._schema.is_scaled else [self._schema.height, self._schema.width]
+        return [{"name": self._schema.column, "datatype": "UINT8", "shape": [-1, *size, _CHANNELS]}]
 
     def of_tensors(self, tensors: list[Tensor]) -> AnyRows:
         head, values = _only(tensors)
@@ -140,7 +147,7 @@ class ImageInputs:
             raise InvalidQuery(
                 f"input {show(head.name)}: files of images come as BYTES of shape [n] or [n, 1]"
             )
-        return self._schema.rows(_as_files(list(values)))
+        return self._schema.rows(self._files(list(values)))
 
     def rows(self, given: Any) -> AnyRows:
         given = _unwrap(given)
@@ -149,14 +156,32 @@ class ImageInputs:
             if any(not isinstance(row, Mapping) or row.keys() != names for row in given):
                 raise InvalidQuery("all rows must have the same columns as the first row")
             return self.rows_from_columns({name: [row[name] for row in given] for name in names})
-        return self._schema.rows(_as_files(given))
+        return self._schema.rows(self._files(given))
 
     def rows_from_columns(self, columns: Mapping[str, Any]) -> AnyRows:
         # Others, such as a patient's number, are not looked at.
         images = {self._schema.column} if self._schema.column in columns else columns.keys()
         return self._schema.rows(
-            {name: _as_files(values) for name, values in columns.items() if name in images}
+            {name: self._files(values) for name, values in columns.items() if name in images}
         )
+
+    def _files(self, values: Any) -> Any:
+        """Return files and arrays as the schema takes them; refuse too many pixels before one is decoded.
+
+        What all images have once they are scaled says nothing about what they have before: a file of 34 bytes may
+        have 33 million pixels. Numbers are there already, and no more than a body holds.
+        """
+        files = _as_files(values)
+        if not self._schema.is_scaled or not isinstance(files, list):
+            return files
+        sizes = (size_of(file) for file in files if isinstance(file, bytes))
+        n_bytes = sum(_CHANNELS * size[0] * size[1] for size in sizes if size is not None)
+        if n_bytes > self._most_decoded:
+            raise InvalidQuery(
+                f"the images of one request have {n_bytes:,} bytes of pixels, more than {self._most_decoded:,}: send "
+                "fewer at a time, or smaller ones"
+            )
+        return files
 
 
 def _shaped(head: Head, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -70,7 +70,7 @@ class Service:
         self._keyring = keyring
         self._pipeline = Pipeline(curator, limits, self.metrics)
         schema, labels = curator.ensemble.schema, Labels(curator.ensemble.classes)
-        inputs = inputs_of(schema)
+        inputs = inputs_of(schema, limits)
         self._protocol = InferenceProtocol(name, inputs, labels, limits)
         self._scoring = Scoring(inputs, labels, limits)
         self._schemas = schemas(name, schema, labels, limits)

@@ -26,7 +26,7 @@ from pacpredict.tables.declared import Types, parse_types
 
 _TEXT, _SWITCH = (str, "a text"), (bool, "true or false")
 _WANTED: dict[str, tuple[type, str]] = {
-    **dict.fromkeys(("target", "input", "weights", "person", "unknown"), _TEXT),
+    **dict.fromkeys(("target", "input", "image_size", "weights", "person", "unknown"), _TEXT),
     **dict.fromkeys(("person_is_feature", "person_per_row"), _SWITCH),
     "types": (Mapping, "a table of columns and types"),
 }
@@ -38,6 +38,7 @@ class TableOptions:
 
     target: str
     input: str | None = None  # the column of images or texts, for learners of these
+    image_size: str | None = None  # to which images are scaled, height x width: "64x48"
     weights: str | None = None  # the column that says what each record counts
     drop: tuple[str, ...] = ()
     types: Types = field(default_factory=dict)
@@ -93,6 +94,12 @@ class TableOptions:
             if name is not None and name not in columns:
                 known = show_some(list(columns), 20)
                 raise InvalidTable(f"there is no column {name!r} {purpose}; the columns are {known}")
+
+    def check_of_table(self, columns: Sequence[str]) -> None:
+        """Refuse columns that the table does not have, and what is said of images."""
+        self.check(columns)
+        if self.image_size is not None:
+            raise InvalidInput("an image size is for images, and these are a table")
 
     def features(self, columns: Sequence[str]) -> list[str]:
         """Return the columns that are learned from."""

@@ -73,7 +73,7 @@ class Survey:
 def survey(frame: Any, options: TableOptions) -> Survey:
     """Look at every column of a frame; nothing is refused but columns that are not there."""
     names = list(map(str, frame.columns))
-    options.check(names)
+    options.check_of_table(names)
     columns = [take_apart(name, frame.iloc[:, j]) for j, name in enumerate(names)]
     labels = columns[names.index(options.target)]
     declared, of_dtype = parse_types(options.types), declared_categories(frame)

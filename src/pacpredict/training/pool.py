@@ -12,6 +12,7 @@ from pacpredict import defaults
 from pacpredict.exceptions import InvalidTable
 from pacpredict.rows.infer import KINDS, learn_rows
 from pacpredict.rows.kind import AnyRows, AnySchema, RowKind
+from pacpredict.rows.sizes import ImageSize
 from pacpredict.show import show
 from pacpredict.tables.beside import persons_beside
 from pacpredict.tables.classes import Classes
@@ -62,18 +63,20 @@ class Pool:
         person_per_row: bool = False,
         kinds: Collection[RowKind] = KINDS,
         column: str | None = None,
+        image_size: ImageSize | None = None,
     ) -> "Pool":
         """Check records, their labels and their weights, before anything is trained.
 
         Records are a table, images or texts; `kinds` says which of these a learner takes, and `column` in which column
-        of a table the images or texts are.
+        of a table the images or texts are. With `image_size`, such as 64 or (64, 48) for height and width, images of
+        any size are scaled to it, and queries will be.
 
         `persons` names, for each record, whose it is; then each person is a unit. With `person_per_row` each row is
         of another person. Otherwise each content is a unit: all records that are equal but for the label. The label
         does not count, because an attacker who knows the rest asks about that, and of two records that differ in
         the label alone one would be in 3/4 of the subsets.
         """
-        schema, rows = learn_rows(records, kinds, unknown, column, types)
+        schema, rows = learn_rows(records, kinds, unknown, column, types, image_size)
         if len(rows) != len(labels):
             raise InvalidTable(
                 f"there are {len(rows)} records and {len(labels)} labels: give one label per record"
@@ -95,7 +98,7 @@ class Pool:
     def of_frame(cls, frame: Any, options: TableOptions | str) -> "Pool":
         """Take the columns of a frame as they are said to be; a text is the name of the column to predict."""
         options = TableOptions(options) if isinstance(options, str) else options
-        options.check(list(map(str, frame.columns)))
+        options.check_of_table(list(map(str, frame.columns)))
         weights = None
         if options.weights is not None:
             every = check_weights(frame[options.weights], len(frame), zero=True)
@@ -161,6 +164,7 @@ class Pool:
             person_per_row=options.person_per_row,
             kinds=kinds,
             column=column,
+            image_size=options.image_size,
         )
 
     def digest(self) -> str:

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from whole_values import images, letters, mean_colours, small_heads, texts
+from whole_values import images, letters, mean_colours, png, small_heads, texts
 
-from pacpredict import PrivateClassifier
-from pacpredict.exceptions import InvalidQuery, UntrustedArtifact
+from pacpredict import PrivateClassifier, evaluate
+from pacpredict.exceptions import InvalidInput, InvalidQuery, InvalidTable, UntrustedArtifact
 
 FEW = {"n_models": 8, "n_jobs": 1, "random_state": 1, "step_budget": 2.0**-8, "total_budget": 4.0}
 
@@ -28,6 +28,35 @@ def test_images_in_any_form():
     assert np.array_equal(fitted.predict(list(pixels[:20])), first)
     assert fitted.guarantee().queries == 20
     assert set(fitted.classes_) == {"red", "green", "blue"}
+
+
+def test_images_of_mixed_sizes(tmp_path):
+    """With a size, pictures of any size are learned from and asked about, also after a save; without, none are."""
+    pixels, labels = images()
+    mixed = [image[: 3 + i % 4, : 3 + i % 3] for i, image in enumerate(pixels)]
+    with pytest.raises(InvalidTable, match=r"images of 12 sizes .* \(image_size= in Python\)"):
+        classifier(mean_colours).fit(mixed, labels)
+    with pytest.raises(InvalidInput, match="is no size of images"):
+        classifier(mean_colours, image_size=(0, 6)).fit(mixed, labels)
+    fitted = clone(classifier(mean_colours, image_size=(6, 5))).fit(mixed, labels)
+    first = fitted.predict(mixed[:20])
+    assert np.array_equal(fitted.predict([png(image) for image in mixed[:20]]), first)
+    assert fitted.guarantee().queries == 20
+    fitted.save(tmp_path / "mixed.pac")
+    later = PrivateClassifier.load(tmp_path / "mixed.pac", trust=True)
+    assert later.image_size == (6, 5)
+    assert np.array_equal(later.predict(mixed[:20]), first)
+    assert later.guarantee().queries == 20
+
+
+def test_what_mixed_sizes_would_be_worth():
+    """`evaluate` takes the size that the classifier takes."""
+    pixels, labels = images()
+    mixed = [image[: 3 + i % 4] for i, image in enumerate(pixels)]
+    how = {"n_models": 4, "folds": 2, "trials": 2, "n_jobs": 1}
+    assert evaluate(mixed, labels, small_heads(mean_colours), image_size=6, **how).records == 120
+    with pytest.raises(InvalidTable, match="images of 4 sizes"):
+        evaluate(mixed, labels, small_heads(mean_colours), **how)
 
 
 def test_texts_in_any_form():

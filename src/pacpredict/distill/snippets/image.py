@@ -4,8 +4,10 @@ Needs NumPy, Pillow, and ONNX Runtime or PyTorch (student.json says which). Noth
 """
 
 import csv
+import io
 import json
 import sys
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,18 +19,60 @@ HOME = Path(__file__).parent
 ABOUT = json.loads((HOME / "student.json").read_text("utf-8"))
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 AT_ONCE = 64  # images that a network looks at together
+# What the deployment takes, whose answers the student learned.
+FORMATS, PNG = ("PNG", "JPEG", "WEBP", "BMP"), b"\x89PNG\r\n\x1a\n"
+MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
+LONGEST_SIDE, MOST_PIXELS = 16_384, 2**25
+SCALING = "stretch, bicubic"
 
 
 def pixels(path: str | Path) -> Any:
-    """Return (height, width, 3) of bytes; images must be like those that the student was trained with."""
-    with Image.open(path) as image:
-        if image.mode[0] in "IF":
+    """Return (height, width, 3) of bytes, read and scaled as those that the student was trained with, or refuse."""
+    data, wanted = Path(path).read_bytes(), (ABOUT["width"], ABOUT["height"])
+    if data.startswith(PNG):
+        check_png(data)
+    with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+        check(image, wanted)
+        coloured = (image.convert("RGBA") if image.mode == "P" else image).convert("RGB")
+    # The width, then the height, as the deployment scales: Pillow's own order depends on its version.
+    for step in ((wanted[0], coloured.height), wanted):
+        if coloured.size != step:
+            coloured = coloured.resize(step, Image.Resampling.BICUBIC, reducing_gap=None)
+    return np.asarray(coloured)
+
+
+def check(image: Any, wanted: tuple[int, int]) -> None:
+    """Refuse what the deployment refuses, before a pixel is decoded."""
+    width, height = image.size
+    if ABOUT.get("scaling", SCALING) != SCALING:
+        raise ValueError(f"this program cannot scale it by {ABOUT['scaling']}")
+    if "scaling" not in ABOUT and (width, height) != wanted:
+        raise ValueError(f"it has {height} x {width} pixels, not {wanted[1]} x {wanted[0]}")
+    if max(width, height) > LONGEST_SIDE or width * height > MOST_PIXELS:
+        raise ValueError(f"it has {height} x {width} pixels, which are too many")
+    is_several = getattr(image, "n_frames", 1) > 1
+    if is_several and image.format != "MPO":  # which is a JPEG with a preview behind it
+        raise ValueError("it is an animation")
+    if image.mode not in MODES:
+        raise ValueError("it has more than 8 bits per channel")
+
+
+def check_png(data: bytes) -> None:
+    """Look for what Pillow passes over: wrong checksums, a missing end, more than eight bits, animations."""
+    at, kind, kinds = len(PNG), b"", []
+    while kind != b"IEND":
+        end = at + 8 + int.from_bytes(data[at : at + 4], "big")
+        body, checksum, at = data[at + 4 : end], data[end : end + 4], end + 4
+        kind = body[:4]
+        if len(checksum) < 4 or zlib.crc32(body) != int.from_bytes(checksum, "big"):
+            raise ValueError("it is damaged")
+        if kind == b"IHDR" and body[12] > 8:
             raise ValueError("it has more than 8 bits per channel")
-        found = np.asarray(image.convert("RGB"))
-    if found.shape[:2] != (ABOUT["height"], ABOUT["width"]):
-        height, width, _ = found.shape
-        raise ValueError(f"it has {height} x {width} pixels, not {ABOUT['height']} x {ABOUT['width']}")
-    return found
+        kinds.append(kind)
+    if kinds[0] != b"IHDR" or kinds.count(b"IHDR") > 1:
+        raise ValueError("it is damaged")
+    if b"acTL" in kinds:
+        raise ValueError("it is an animation")
 
 
 @cache

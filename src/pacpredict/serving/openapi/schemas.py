@@ -83,9 +83,8 @@ def value_of(column: Column, can_miss: bool) -> Json:
 def _values(schema: AnySchema) -> Json:
     """Describe what a query has, by name: the columns of a table, or one image or text."""
     if isinstance(schema, ImageSchema):
-        size = f"{schema.height} x {schema.width}"
         file = {"type": "string", "contentEncoding": "base64"}
-        return {schema.column: file | {"description": f"the file of an image of {size} pixels"}}
+        return {schema.column: file | {"description": f"the file of an {next(iter(schema.summary()))}"}}
     if isinstance(schema, TextSchema):
         return {schema.column: {"type": "string", "minLength": 1, "maxLength": schema.longest}}
     if isinstance(schema, Schema):

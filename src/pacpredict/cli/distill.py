@@ -213,10 +213,10 @@ def _distill(arguments: Namespace, deployment: "Deployment", rows: "AnyRows", op
     if arguments.json:
         print_json(card)
         return
-    labels, history, promise = card["labels"], card["history"], card["promise"]
+    labels, privacy = card["labels"], deployment.privacy()  # the card has what was spent when they were answered
     print(
         f"{arguments.out}: trained on {labels['kept']:,} labels, kept of {labels['asked']:,} that were asked; "
-        f"{history['spent_nats']:.6g} of {promise['total_nats']:.6g} nats are spent by now"
+        f"{privacy['spent_nats']:.6g} of {privacy['total_nats']:.6g} nats are spent by now"
     )
     if card["evaluation"] is not None:
         print(

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from pacpredict.exceptions import InvalidTable
-from pacpredict.show import show_some
+from pacpredict.exceptions import InvalidQuery, InvalidTable
+from pacpredict.show import show, show_some
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".data")
 _SEPARATORS = (",", ";", "\t")
@@ -114,3 +114,12 @@ def check_names(path: Path, names: list[str], line: list[str]) -> list[str]:
 def check_unique(path: Path, names: Sequence[str]) -> None:
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise InvalidTable(f"{path} has more than one column called {show_some(twice)}; rename or drop them")
+
+
+def check_only_name(names: Sequence[str], column: str) -> None:
+    """Refuse the only column if it has another name: the first line may be a value, and labels be one line off."""
+    if len(names) == 1 and names[0] != column:
+        raise InvalidQuery(
+            f"the only column is called {show(names[0])}, not {show(column)}: if that is a value, write "
+            f"{show(column)} on a line above it; if it is a name, rename the column"
+        )

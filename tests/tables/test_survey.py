@@ -151,6 +151,32 @@ def test_codes_that_may_mean_missing(values, words):
 
 
 @pytest.mark.parametrize(
+    ("values", "kind", "words"),
+    [
+        (
+            [*(f"{i},5" for i in range(5, 40)), *["999"] * 4],
+            "number:1.234,5",
+            "has '999' (4 records): if that means missing, --missing x=999",
+        ),
+        (
+            [*(f"{i},5" for i in range(5, 40)), *["-9"] * 3, *["-9,0"] * 2],
+            "number:1.234,5",
+            "has '-9' (3 records), '-9,0' (2 records): if that means missing, --missing x=-9 --missing x=-9,0",
+        ),
+        ([*map(str, range(40)), "<5", *["-9"] * 3], "number", "has '-9' (3 records)"),
+        ([*range(18, 90), *[999] * 4], "number", "has '999' (4 records)"),
+        ([*"abc" * 9, "unknown"], "category", "has 'unknown' (1 record)"),
+    ],
+    ids=str,
+)
+def test_codes_in_columns_that_were_declared(values, kind, words):
+    """Whoever says how a column is written has not said what its codes mean: they are named as they stand there."""
+    table = with_target(x=values)
+    (said,) = look(table, types={"x": kind})["x"].warnings
+    assert said.startswith(words)
+
+
+@pytest.mark.parametrize(
     "values",
     [
         [*range(60, 99), *[99] * 5],  # ages

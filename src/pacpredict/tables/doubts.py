@@ -58,8 +58,8 @@ def doubts_about(column: Column, given: Distinct, facts: list[str]) -> list[str]
     near = _nearly_numbers(given) if column.kind in {"category", "text"} else None
     if near is not None:
         doubts.append(near)
-    elif column.kind != "boolean" and (codes := codes_for_missing(given, is_number=column.kind == "number")):
-        doubts.append(_may_be_missing(given.name, codes))
+    else:
+        doubts += doubts_about_codes(column, given)
     if column.kind == "number" and _look_like_days(given.distinct):
         doubts.append(
             f"has numbers such as {given.distinct[0]:.0f}, which look like dates: "
@@ -70,6 +70,15 @@ def doubts_about(column: Column, given: Distinct, facts: list[str]) -> list[str]
         remedy = _types(given.name, "category") if is_few else f"--drop {shlex.quote(given.name)}"
         doubts.append(f"is taken as a quantity, and sounds like a code: if its numbers are names, {remedy}")
     return doubts
+
+
+def doubts_about_codes(column: Column, given: Distinct) -> list[str]:
+    """Say which values may mean missing. How a column is declared does not tell."""
+    if column.kind in {"boolean", "date"}:
+        return []
+    numbers = np.array(column.numbers(given.distinct, "refuse")) if column.kind == "number" else None
+    codes = codes_for_missing(given, numbers)
+    return [_may_be_missing(given.name, codes)] if codes else []
 
 
 def _name_places(name: str, distinct: list[Any]) -> bool:

@@ -15,7 +15,7 @@ from pacpredict.tables.classes import Classes
 from pacpredict.tables.column import Column
 from pacpredict.tables.declared import Declared, parse_types
 from pacpredict.tables.distinct import Distinct, take_apart
-from pacpredict.tables.doubts import doubts_about
+from pacpredict.tables.doubts import doubts_about, doubts_about_codes
 from pacpredict.tables.forms import as_values, declared_categories
 from pacpredict.tables.infer import infer_column
 from pacpredict.tables.options import TableOptions
@@ -175,7 +175,10 @@ def _feature(
         column = infer_column(name, [*given.distinct, *([None] if missing else [])], of_dtype, declared)
     except InvalidTable:
         return ColumnReport(name, "?", missing, distinct, "refused", (), _why(given, of_dtype, declared))
-    warnings = [] if of_dtype is not None or declared is not None else doubts_about(column, given, facts)
+    if declared is not None:
+        warnings = doubts_about_codes(column, given)
+    else:
+        warnings = [] if of_dtype is not None else doubts_about(column, given, facts)
     if distinct == 1:
         warnings.append(f"has one value only: --drop {shlex.quote(name)}")
     if missing > _MISSING_A_LOT * len(given.codes):

@@ -169,7 +169,7 @@ def test_texts(capsys, tmp_path):
 
 @pytest.mark.parametrize("name", ["lines.txt", "lines.csv"])
 def test_a_first_line_that_is_no_name(capsys, tmp_path, name):
-    """A file with a text on each line is refused: the first would be taken for a name, and every label be of the next."""
+    """A file with a text on each line is refused: the first would pass for a name, and every label be of the next."""
     reviews, labels = texts(40)
     pd.DataFrame({"text": reviews, "label": labels}).to_csv(tmp_path / "reviews.csv", index=False)
     fitted = ("fit", tmp_path / "reviews.csv", "--target", "label", "--features", "tfidf", *QUICK)

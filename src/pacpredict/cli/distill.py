@@ -213,7 +213,7 @@ def _distill(arguments: Namespace, deployment: "Deployment", rows: "AnyRows", op
     if arguments.json:
         print_json(card)
         return
-    labels, privacy = card["labels"], deployment.privacy()  # the card has what was spent when they were answered
+    labels, privacy = card["labels"], deployment.privacy()  # the card has what was spent by its last label
     print(
         f"{arguments.out}: trained on {labels['kept']:,} labels, kept of {labels['asked']:,} that were asked; "
         f"{privacy['spent_nats']:.6g} of {privacy['total_nats']:.6g} nats are spent by now"

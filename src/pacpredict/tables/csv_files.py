@@ -4,6 +4,7 @@ import csv
 import gzip
 import shlex
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -72,9 +73,11 @@ def explaining(path: Path) -> Iterator[None]:
     except FileNotFoundError as problem:
         raise InvalidTable(f"there is no file {path}") from problem
     except UnicodeDecodeError as problem:
+        # Spreadsheets call the one with a mark Unicode, and the other CSV.
+        encoding = "utf-16" if problem.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "cp1252"
         raise InvalidTable(
             f"{path} is not UTF-8 ({problem.reason}); save it as such or, if a spreadsheet of Windows wrote it, say "
-            f"iconv -f cp1252 -t utf-8 {shlex.quote(str(path))} > NEW"
+            f"iconv -f {encoding} -t utf-8 {shlex.quote(str(path))} > NEW"
         ) from problem
     except (OSError, EOFError, zlib.error) as problem:  # also what gzip and Parquet files end in when cut off
         raise InvalidTable(f"{path} cannot be read: {problem}") from problem

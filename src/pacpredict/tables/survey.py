@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pacpredict.exceptions import InvalidTable
-from pacpredict.show import percent, show, show_some
+from pacpredict.show import percent, show, show_rows, show_some
 from pacpredict.tables.classes import Classes
 from pacpredict.tables.column import Column
 from pacpredict.tables.declared import Declared, parse_types
@@ -146,7 +146,9 @@ def _other(column: Distinct, options: TableOptions) -> ColumnReport:
 
 def _nobody(column: Distinct) -> str | None:
     missing, _ = column.counts
-    return f"column {show(column.name)} names nobody in {missing:,} records" if missing else None
+    if not missing:
+        return None
+    return f"column {show(column.name)} names nobody in {missing:,} records: {show_rows(column.codes < 0)}"
 
 
 def _target(column: Distinct) -> ColumnReport:

@@ -44,6 +44,8 @@ _CODES = {
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Words among numbers, up to which they may mean that the number is missing.
 _MOST_WORDS_FOR_MISSING = 5
+# Spellings that are shown; the others are counted.
+_MOST_SPELLINGS = 5
 
 
 def doubts_about(column: Column, given: Distinct, facts: list[str]) -> list[str]:
@@ -79,6 +81,23 @@ def doubts_about_codes(column: Column, given: Distinct) -> list[str]:
     numbers = np.array(column.numbers(given.distinct, "refuse")) if column.kind == "number" else None
     codes = codes_for_missing(given, numbers)
     return [_may_be_missing(given.name, codes)] if codes else []
+
+
+def doubt_about_spelling(distinct: list[Any], what: str) -> str | None:
+    """Say which texts differ from another one in case and blanks alone; the first that occurs is taken as the usual."""
+    usual: dict[str, str] = {}
+    others = []
+    for text in (value for value in distinct if isinstance(value, str)):
+        first = usual.setdefault(" ".join(text.split()).casefold(), text)
+        if first != text:
+            others.append(f"{show(text)} beside {show(first)}")
+    if not others:
+        return None
+    more = f" and {len(others) - _MOST_SPELLINGS} more" if len(others) > _MOST_SPELLINGS else ""
+    return (
+        f"has {', '.join(others[:_MOST_SPELLINGS])}{more}: they are different {what}; "
+        "spell alike what is meant to be the same"
+    )
 
 
 def _name_places(name: str, distinct: list[Any]) -> bool:

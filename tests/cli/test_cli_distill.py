@@ -78,6 +78,18 @@ def test_what_is_spent_by_now(teacher, capsys):
     assert card["history"]["spent_nats"] == by_then
 
 
+def test_ctrl_c_says_how_to_go_on(teacher, capsys, monkeypatch):
+    """Whoever interrupts it, perhaps after everything was paid for, is told that the same command goes on."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pacpredict.distill.run.train_student", interrupt)
+    code, _, errors = run_here(capsys, *distill(teacher, "--out", teacher / "student"))
+    assert (code, state_of(teacher)["queries"] > 0) == (130, True)
+    assert errors.splitlines()[-1] == "interrupted; run the same command again to go on from here"
+
+
 def test_no_label_is_kept(teacher, capsys):
     """The command fails with what to do; all that was paid for is on record, and the next run uses it."""
     public = teacher / "public.csv"

@@ -20,7 +20,7 @@ from pacpredict.cli.options import (
     add_trust,
 )
 from pacpredict.cli.output import check_new_folder
-from pacpredict.cli.progress import progress_bar
+from pacpredict.cli.progress import progress_bar, saying_how_to_go_on
 from pacpredict.cli.queries import choose_features, read_columns, with_missing
 from pacpredict.exceptions import InvalidInput
 
@@ -209,7 +209,8 @@ def _distill(arguments: Namespace, deployment: "Deployment", rows: "AnyRows", op
         planned = plan(deployment, rows, options, learner, progress_bar)
         _say_cost(deployment, planned, options, as_json=arguments.json)
         return
-    card = distill(deployment, rows, options, arguments.out, progress_bar, tested).card
+    with saying_how_to_go_on():
+        card = distill(deployment, rows, options, arguments.out, progress_bar, tested).card
     if arguments.json:
         print_json(card)
         return

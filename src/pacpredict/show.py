@@ -1,5 +1,6 @@
 """Values in texts for people: short, on one line, whatever came over the network."""
 
+from collections.abc import Iterable
 from typing import Any
 
 # Enough of a text to recognise it by; the rest may be megabytes.
@@ -28,6 +29,11 @@ def show_some(values: list[Any], most: int = 5) -> str:
     """Describe the first few of many values."""
     shown = ", ".join(show(value) for value in values[:most])
     return shown if len(values) <= most else f"{shown} and {len(values) - most} more"
+
+
+def show_rows(is_meant: Iterable[bool]) -> str:
+    """Say which rows are meant, the first few by their numbers."""
+    return f"row {show_some([row for row, is_it in enumerate(is_meant) if is_it])} (from 0)"
 
 
 def _is_numpy_number(value: Any) -> bool:

@@ -64,6 +64,32 @@ def test_a_student(teacher, capsys):
     assert "is in the artifact teacher.pac" in refused(capsys, *distill(teacher, *within))
 
 
+def test_what_is_spent_by_now(teacher, capsys):
+    """Said is what all answers have cost by now, those among them that came after the student's labels."""
+    options = ["--queries", "100", "--filter", "bayesian", "--alpha", "0.3"]
+    assert run_here(capsys, *distill(teacher, *options, "--out", teacher / "first"))[0] == 0
+    by_then = state_of(teacher)["spent_nats"]
+    assert run_here(capsys, "predict", teacher / "teacher.pac", teacher / "public.csv")[0] == 0
+    by_now = state_of(teacher)["spent_nats"]
+    assert by_now > by_then
+    _, output, _ = run_here(capsys, *distill(teacher, *options, "--out", teacher / "second"))
+    assert f"; {by_now:.6g} of " in output
+    card = json.loads((teacher / "second" / "card.json").read_text())
+    assert card["history"]["spent_nats"] == by_then
+
+
+def test_ctrl_c_says_how_to_go_on(teacher, capsys, monkeypatch):
+    """Whoever interrupts it, perhaps after everything was paid for, is told that the same command goes on."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pacpredict.distill.run.train_student", interrupt)
+    code, _, errors = run_here(capsys, *distill(teacher, "--out", teacher / "student"))
+    assert (code, state_of(teacher)["queries"] > 0) == (130, True)
+    assert errors.splitlines()[-1] == "interrupted; run the same command again to go on from here"
+
+
 def test_no_label_is_kept(teacher, capsys):
     """The command fails with what to do; all that was paid for is on record, and the next run uses it."""
     public = teacher / "public.csv"

@@ -167,6 +167,21 @@ def test_texts(capsys, tmp_path):
     assert "there is no column 'text'; the columns are 'label', 'stars'" in said
 
 
+@pytest.mark.parametrize("name", ["lines.txt", "lines.csv"])
+def test_a_first_line_that_is_no_name(capsys, tmp_path, name):
+    """A file with a text on each line is refused: the first would pass for a name, and every label be of the next."""
+    reviews, labels = texts(40)
+    pd.DataFrame({"text": reviews, "label": labels}).to_csv(tmp_path / "reviews.csv", index=False)
+    fitted = ("fit", tmp_path / "reviews.csv", "--target", "label", "--features", "tfidf", *QUICK)
+    assert run(capsys, *fitted, "--out", tmp_path / "a.pac")[0] == 0
+    (tmp_path / name).write_text("a lovely film\ndull and loud\n")
+    said = refused(capsys, "predict", tmp_path / "a.pac", tmp_path / name)
+    assert "the only column is called 'a lovely film'" in said
+    assert "write 'text' on a line above it" in said
+    (tmp_path / name).write_text("text\na lovely film\ndull and loud\n")
+    assert len(predicted(capsys, tmp_path / "a.pac", tmp_path / name)) == 2
+
+
 def letters(folder, **columns):
     reviews, labels = texts(80)
     table = pd.DataFrame({"label": labels, **columns, "text": reviews})

@@ -197,7 +197,7 @@ def test_records_of_nobody_are_found_by_a_dry_run(visits, tmp_path, capsys):
     )
     code, _, errors = dry_run(capsys, tmp_path / "visits.csv", "--person", "patient_id")
     assert code == 2
-    assert "column 'patient_id' names nobody in 4 records" in errors
+    assert "column 'patient_id' names nobody in 4 records: row 0, 1, 2, 3 (from 0)" in errors
     code, _, errors = fit(capsys, tmp_path, tmp_path / "a.pac", "--person", "patient_id")
     assert code == 2
     assert "4 records name no person" in errors

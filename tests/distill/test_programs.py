@@ -242,6 +242,22 @@ def of_rows(tmp_path):
     return written(student, tmp_path / "student"), table, ["ab"[i] for i in student.predict(rows, schema)]
 
 
+def test_a_library_of_texts_that_is_not_there(of_texts, tmp_path):
+    """A line says which package to install, by the name that registries know it by."""
+    (tmp_path / "asked.txt").write_text("a text\n")
+    said = program_refuses(of_texts, tmp_path / "asked.txt", absent=["sklearn"])
+    assert said == "this student needs sklearn: pip install scikit-learn"
+
+
+def test_a_library_of_tables_that_is_not_there(of_rows, tmp_path):
+    """The same of rows."""
+    home, table, _ = of_rows
+    path = as_csv(table, tmp_path / "asked.csv")
+    assert (
+        program_refuses(home, path, absent=["xgboost"]) == "this student needs xgboost: pip install xgboost"
+    )
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_tables_as_programs_write_them(of_rows, tmp_path, separator):
     """Semicolons, tabs and the mark that spreadsheets put at the beginning of a file make no difference."""

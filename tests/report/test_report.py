@@ -2,6 +2,9 @@
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from html import unescape
 
@@ -176,6 +179,22 @@ def test_the_command(home, tmp_path, capsys):
     assert (said["queries"], said["releases"], said["verified"]) == (40, 40, False)
     assert {"smallest", "largest", "histogram"} <= said["exposure"].keys()
     assert said["chain"] in page
+
+
+def test_the_commands_of_the_page_run_as_they_stand(tmp_path):
+    """Whoever pastes what the page says about checking into a shell has everything checked."""
+    path = tmp_path / "our patients.pac"
+    fit_small(path)
+    with Deployment.open(path) as deployment:
+        deployment.ask(mixed_table(4))
+        page, identity = render(gather(deployment)), deployment.describe()["identity"]
+    pasted = unescape(re.search(r"<pre><code>(.*?)</code></pre>", page, flags=re.DOTALL)[1])
+    shell = f'pacpredict() {{ {shlex.quote(sys.executable)} -m pacpredict "$@"; }}\n{pasted}'
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert identity in done.stdout
+    assert "numbered and chained without a gap" in " ".join(done.stdout.split())
+    # The pool was one in memory, so that models cannot be trained again by a command; it was understood, though.
+    assert re.fullmatch(r"pacpredict: error: this artifact was fitted in Python.*\n", done.stderr)
 
 
 def test_what_the_model_is(home):

@@ -287,6 +287,17 @@ def wait_until_nothing_is_held(server):
         time.sleep(0.005)
 
 
+def test_csv_without_a_line_of_names(text_server):
+    """Texts one below the other are refused: the first would be taken for a name, and every label be of the next."""
+    released = text_server.n_released
+    reply = text_server.http.post(
+        "/invocations", content=b"a lovely film\ndull and loud\n", headers={"content-type": "text/csv"}
+    )
+    assert reply.status_code == 400
+    assert "the only column is called 'a lovely film'" in reply.json()["error"]
+    assert text_server.n_released == released
+
+
 def test_every_form_of_a_text_is_the_same_query(text_server):
     """BYTES in JSON and binary, MLflow's forms and CSV, with blanks around and other line ends."""
     text = TEXTS[0]

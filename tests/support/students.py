@@ -17,7 +17,7 @@ STEP = 2.0**-20
 
 # A program that runs another one where this package cannot be imported.
 _WITHOUT = (
-    "import runpy, sys; sys.modules['pacpredict'] = None; sys.argv = sys.argv[1:]; "
+    "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv[1].split(','))); sys.argv = sys.argv[2:]; "
     "runpy.run_path(sys.argv[0], run_name='__main__')"
 )
 
@@ -57,15 +57,16 @@ def run_program(student, *arguments):
     return done.stdout.splitlines()
 
 
-def program_refuses(student, *arguments):
-    """Return the one line that the program says of what it cannot use; it prints no label."""
-    done = _run(student, arguments)
+def program_refuses(student, *arguments, absent=()):
+    """Return the one line that the program says of what it cannot use, without some libraries; it prints no label."""
+    done = _run(student, arguments, absent)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     return line
 
 
-def _run(student, arguments):
+def _run(student, arguments, absent=()):
     program = str(Path(student) / "predict.py")
-    command = [sys.executable, "-W", "ignore", "-c", _WITHOUT, program, *map(str, arguments)]
+    without = ",".join(("pacpredict", *absent))
+    command = [sys.executable, "-W", "ignore", "-c", _WITHOUT, without, program, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)

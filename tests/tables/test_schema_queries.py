@@ -40,7 +40,9 @@ def nested(depth):
     ("changes", "words"),
     [
         ({"age": "abc"}, "column 'age', row 0 .*: expected a number, got 'abc'"),
-        ({"age": ""}, "expected a number, got ''"),
+        ({"age": ""}, r"expected a number, got '' \(a missing value is null in JSON, None in Python\)$"),
+        ({"weight": " "}, r"expected a number, got ' ' \(a missing value is null in JSON, None in Python\)$"),
+        ({"work": ""}, r"'' \(a missing value is null in JSON, None in Python\) is none of the categories"),
         ({"age": "x" * 10**6}, r"'x{40}'\.\.\. \(1,000,000 characters\)$"),
         ({"age": "1_000"}, "expected a number"),
         ({"age": "٣٩"}, "expected a number"),

@@ -151,6 +151,56 @@ def test_codes_that_may_mean_missing(values, words):
 
 
 @pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([*"mwwm" * 9, "M"], "has 'M' beside 'm'"),
+        ([*"mwwm" * 9, "m ", "W"], "has 'm ' beside 'm', 'W' beside 'w'"),
+        (["New York", "Bern", "new  york"] * 3, "has 'new  york' beside 'New York'"),
+    ],
+    ids=str,
+)
+def test_categories_that_differ_in_spelling_alone(values, words):
+    """Another case or other blanks make another category, which a reader would hardly notice."""
+    (said,) = look(with_target(x=values))["x"].warnings
+    assert said == f"{words}: they are different categories; spell alike what is meant to be the same"
+
+
+@pytest.mark.parametrize(
+    ("labels", "n_warnings"), [(["yes"] * 20 + ["Yes "] * 20, 1), (["yes"] * 20 + ["no"] * 20, 0)]
+)
+def test_classes_that_differ_in_spelling_alone(labels, n_warnings):
+    """The same of the target, of which it would make another class."""
+    said = look(pd.DataFrame({"x": range(40), "y": labels}))["y"].warnings
+    assert sum("beside 'yes': they are different classes" in one for one in said) == n_warnings
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "words"),
+    [
+        (
+            [*(f"{i},5" for i in range(5, 40)), *["999"] * 4],
+            "number:1.234,5",
+            "has '999' (4 records): if that means missing, --missing x=999",
+        ),
+        (
+            [*(f"{i},5" for i in range(5, 40)), *["-9"] * 3, *["-9,0"] * 2],
+            "number:1.234,5",
+            "has '-9' (3 records), '-9,0' (2 records): if that means missing, --missing x=-9 --missing x=-9,0",
+        ),
+        ([*map(str, range(40)), "<5", *["-9"] * 3], "number", "has '-9' (3 records)"),
+        ([*range(18, 90), *[999] * 4], "number", "has '999' (4 records)"),
+        ([*"abc" * 9, "unknown"], "category", "has 'unknown' (1 record)"),
+    ],
+    ids=str,
+)
+def test_codes_in_columns_that_were_declared(values, kind, words):
+    """Whoever says how a column is written has not said what its codes mean: they are named as they stand there."""
+    table = with_target(x=values)
+    (said,) = look(table, types={"x": kind})["x"].warnings
+    assert said.startswith(words)
+
+
+@pytest.mark.parametrize(
     "values",
     [
         [*range(60, 99), *[99] * 5],  # ages

@@ -127,6 +127,8 @@ def test_as_texts(write, name, content):
         ("a.csv", 'a,b\n"1,2\n', "cannot be read as CSV"),
         ("a.csv", "a\né\n".encode("latin-1"), "not UTF-8 .*iconv -f cp1252 -t utf-8 .*a.csv > NEW"),
         ("a.csv", "é,b\n1,2\n".encode("latin-1"), "not UTF-8"),
+        ("a.csv", "a\né\n".encode("utf-16"), "not UTF-8 .*iconv -f utf-16 -t utf-8 .*a.csv > NEW"),
+        ("a.csv", b"\xfe\xff" + "a\né\n".encode("utf-16-be"), "iconv -f utf-16 -t utf-8 .*a.csv > NEW"),
         ("a.csv", packed("a\n1\n"), "not UTF-8"),
         ("a.csv.gz", "a\n1\n", "cannot be read: Not a gzipped file"),
         ("a.csv.gz", packed(TEXT)[:-9], "cannot be read: "),

@@ -26,7 +26,16 @@ def with_infinity():
         (TABLE, LABELS[:19], "20 records and 19 labels"),
         (TABLE.set_axis(["x", "x"], axis=1), LABELS, "column names must be unique; 'x'"),
         (with_infinity(), LABELS, "column 'x' has infinite numbers"),
-        (TABLE, np.where(LABELS, 1.0, np.nan), "the target has 10 missing values; drop these records"),
+        (
+            TABLE,
+            np.where(LABELS, 1.0, np.nan),
+            "the target has 10 missing values; drop these records: .* and 5 more",
+        ),
+        (
+            TABLE,
+            [None, *LABELS[1:]],
+            r"the target has 1 missing values; drop these records: row 0 \(from 0\)$",
+        ),
         (TABLE.assign(y=None), LABELS, "column 'y' has no values; drop it"),
         (TABLE, [[1]] * 20, "labels must be hashable"),
     ],

@@ -39,7 +39,7 @@ def test_names_can_be_anything_that_is_equal_to_itself():
     [
         (NAMES[:5], "6 records and 5 persons: name one for each record"),
         ([*NAMES[:5], None], "1 records name no person"),
-        (np.array([1, 2, np.nan, np.nan, 3, 4]), "2 records name no person"),
+        (np.array([1, 2, np.nan, np.nan, 3, 4]), r"2 records name no person.*: row 2, 3 \(from 0\)$"),
         (pd.Series([1, 2, 3, 4, 5, pd.NA], dtype="Int64"), "1 records name no person"),
         ([["ann"]] * 6, "named by texts or numbers"),
         (np.zeros((6, 2)), "must be a list or a one-dimensional array"),

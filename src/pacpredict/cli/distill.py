@@ -20,7 +20,7 @@ from pacpredict.cli.options import (
     add_trust,
 )
 from pacpredict.cli.output import check_new_folder
-from pacpredict.cli.progress import progress_bar
+from pacpredict.cli.progress import progress_bar, saying_how_to_go_on
 from pacpredict.cli.queries import choose_features, read_columns, with_missing
 from pacpredict.exceptions import InvalidInput
 
@@ -209,14 +209,15 @@ def _distill(arguments: Namespace, deployment: "Deployment", rows: "AnyRows", op
         planned = plan(deployment, rows, options, learner, progress_bar)
         _say_cost(deployment, planned, options, as_json=arguments.json)
         return
-    card = distill(deployment, rows, options, arguments.out, progress_bar, tested).card
+    with saying_how_to_go_on():
+        card = distill(deployment, rows, options, arguments.out, progress_bar, tested).card
     if arguments.json:
         print_json(card)
         return
-    labels, history, promise = card["labels"], card["history"], card["promise"]
+    labels, privacy = card["labels"], deployment.privacy()  # the card has what was spent by its last label
     print(
         f"{arguments.out}: trained on {labels['kept']:,} labels, kept of {labels['asked']:,} that were asked; "
-        f"{history['spent_nats']:.6g} of {promise['total_nats']:.6g} nats are spent by now"
+        f"{privacy['spent_nats']:.6g} of {privacy['total_nats']:.6g} nats are spent by now"
     )
     if card["evaluation"] is not None:
         print(

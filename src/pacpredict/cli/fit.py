@@ -2,8 +2,6 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,7 @@ from pacpredict.cli.options import (
     add_trust,
 )
 from pacpredict.cli.output import check_new_folder
-from pacpredict.cli.progress import progress_bar
+from pacpredict.cli.progress import progress_bar, saying_how_to_go_on
 from pacpredict.exceptions import InvalidInput, InvalidTable
 from pacpredict.files import sha256_of
 
@@ -139,15 +137,6 @@ def _backend(arguments: Namespace) -> Any:
     from pacpredict.training.cluster import Cluster  # noqa: PLC0415  # takes time to import
 
     return Cluster(arguments.address, arguments.cpus_per_model, arguments.gpus_per_model)
-
-
-@contextmanager
-def saying_how_to_go_on() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        print("interrupted; run the same command again to go on from here", file=sys.stderr)
-        raise
 
 
 def _show_records(arguments: Namespace, options: Any, kinds: Any) -> None:

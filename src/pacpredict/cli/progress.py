@@ -129,3 +129,13 @@ def _duration(seconds: float) -> str:
         if seconds >= 1.5 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.0f} s"
+
+
+@contextmanager
+def saying_how_to_go_on() -> Iterator[None]:
+    """Tell whoever interrupts what can be resumed that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again to go on from here", file=sys.stderr)
+        raise

@@ -37,12 +37,16 @@ def choose_features(given: Columns, kept: Collection[str] | None, artifact: "Art
     """Choose the columns that are asked about, and say which are not; None where there is no answer to keep any in."""
     from pacpredict.rows.folders import IMAGE  # noqa: PLC0415
     from pacpredict.rows.images import ImageSchema  # noqa: PLC0415
+    from pacpredict.rows.texts import TextSchema  # noqa: PLC0415
+    from pacpredict.tables.csv_files import check_only_name  # noqa: PLC0415
     from pacpredict.tables.schema import Schema  # noqa: PLC0415
 
     if isinstance(artifact.schema, ImageSchema) and IMAGE in given:
         return {artifact.schema.column: given[IMAGE], **given}  # a folder has no other name for its images
+    if isinstance(artifact.schema, TextSchema):
+        check_only_name(list(given), artifact.schema.column)
     if not isinstance(artifact.schema, Schema):
-        return given  # of which the schema takes the column that it knows, or the only one
+        return given  # of which the schema takes the column that it knows
     features = {column.name for column in artifact.schema.columns}
     source = artifact.manifest.get("source") or {}
     # What the table was trained with, and not from: the target, the persons, weights, and what was dropped.

@@ -32,6 +32,7 @@ _NAMES = re.compile(
 _EARLIER_PROGRAMS: dict[RowKind, frozenset[str]] = {
     "table": frozenset(
         {
+            "26eee616ab072c82a5e31c72a252c7f0bb11292968dc644fd6e7b991cec73160",
             "6fef4a1c60979245353a67aeff2b5bc6cc44b1c2c81d6eda74885dab74691c8d",
             "5e4d800df91bb60e21afc5696ebe34cb4cdc6e39371bbb44ecaec172f9ed914b",
         }
@@ -46,6 +47,7 @@ _EARLIER_PROGRAMS: dict[RowKind, frozenset[str]] = {
         {
             "b83eae991f8c6e404dd919a52b357882e57f53cd1c7c86fa9cefa0d2df0330cc",
             "53dfdbb05b2f39ed5e675cc6b6e152c12e4f0de2ee31ec4810ecb02e05f6b8d5",
+            "5b8aee7fbc91d216f16eb8ca2c6a8b302e1c629077ff268e56cf02501f1e956c",
         }
     ),
 }

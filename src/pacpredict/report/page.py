@@ -1,5 +1,6 @@
 """The report as a page: two sheets of paper, or one long screen."""
 
+import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -244,10 +245,11 @@ def _checks(report: Facts) -> list[Child]:
             "what is written here was turned back.",
         ),
         commands(
-            f"sha256sum {name}/manifest.json   # the identity",
-            f"pacpredict ledger verify {name} \\   # replays all records, which must go through this chain",
+            f"sha256sum {shlex.quote(f'{name}/manifest.json')}   # the identity",
+            f"pacpredict verify {shlex.quote(name)}   # trains some models again, compares bytes",
+            "# Replays all records, which must go through this chain:",
+            f"pacpredict ledger verify {shlex.quote(name)} \\",
             f"  --contains {report.chain}",
-            f"pacpredict verify {name}          # trains some models again, compares bytes",
         ),
     ]
 

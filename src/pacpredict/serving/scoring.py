@@ -26,6 +26,7 @@ from pacpredict.serving.labels import Labels, describe_releases
 from pacpredict.serving.limits import Limits
 from pacpredict.serving.wire import Message, Reply, parse_json, read_flag, read_id, read_object
 from pacpredict.show import show
+from pacpredict.tables.csv_files import check_only_name
 
 _FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 
@@ -92,6 +93,8 @@ class Scoring:
             raise InvalidQuery("the CSV is empty")
         self._limits.check_rows(len(cells) - 1, self._inputs.pixel_bytes)
         _check_commas(cells[0])
+        if len(inputs := self._inputs.metadata()) == 1:
+            check_only_name(cells[0], inputs[0]["name"])
         return self._rows_of_table(cells[0], [[cell or None for cell in line] for line in cells[1:]])
 
     def _rows_of_table(self, names: list[Any], rows: list[Any]) -> AnyRows:

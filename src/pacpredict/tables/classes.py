@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pacpredict.core.validate import MOST_CLASSES
 from pacpredict.exceptions import InvalidModel, InvalidTable
-from pacpredict.show import show, show_some
+from pacpredict.show import show, show_rows, show_some
 from pacpredict.tables.forms import without_mask
 from pacpredict.tables.values import is_missing
 from pacpredict.types import IntArray
@@ -39,8 +39,8 @@ class Classes:
         except TypeError as problem:
             raise InvalidTable(f"labels must be hashable, such as texts or integers ({problem})") from problem
         if any(map(is_missing, distinct)):
-            n_missing = sum(map(is_missing, given))
-            raise InvalidTable(f"the target has {n_missing:,} missing values; drop these records")
+            n_missing, which = sum(map(is_missing, given)), show_rows(map(is_missing, given))
+            raise InvalidTable(f"the target has {n_missing:,} missing values; drop these records: {which}")
         if any(isinstance(label, float) and math.isinf(label) for label in distinct):
             raise InvalidTable("the target has infinite values; a class must be a finite number or a name")
         if len(distinct) < 2:

@@ -162,8 +162,8 @@ class Column:
 
     def _no_number(self, value: Any) -> str:
         if self.form:
-            return f"expected a number written as {self.form}, got {show(value)}"
-        problem = f"expected a number, got {show(value)}"
+            return f"expected a number written as {self.form}, got {_given(value)}"
+        problem = f"expected a number, got {_given(value)}"
         if not isinstance(value, str) or not (forms := guess_forms([value])):
             return problem
         ways = " or ".join(f"--types {shlex.quote(f'{self.name}=number:{form}')}" for form in forms)
@@ -176,7 +176,7 @@ class Column:
         for row, value in enumerate(values):
             number = math.nan if is_missing(value) else days(value, self.form)
             if number is None:
-                raise self.refusal(row, f"expected a date like {self.example_date}, got {show(value)}")
+                raise self.refusal(row, f"expected a date like {self.example_date}, got {_given(value)}")
             numbers.append(number)
         return numbers
 
@@ -195,7 +195,7 @@ class Column:
         raise self.refusal(
             row,
             # Which ones there are is for the owner to say: they were read from the training data.
-            f"{show(value)} is none of the categories of this column; "
+            f"{_given(value)} is none of the categories of this column; "
             "a model fitted with --unknown missing (unknown='missing' in Python) takes such values as missing",
         )
 
@@ -210,6 +210,12 @@ class Column:
 
     def refusal(self, row: int, problem: str) -> InvalidQuery:
         return InvalidQuery(f"column {show(self.name)}, row {row} (from 0): {problem}", int(row))
+
+
+def _given(value: Any) -> str:
+    """Show a value that does not fit; a blank text, with what one sends for a missing value."""
+    is_blank = isinstance(value, str) and not value.strip()
+    return f"{show(value)} (a missing value is null in JSON, None in Python)" if is_blank else show(value)
 
 
 def as_floats(values: npt.NDArray[Any]) -> FloatArray:

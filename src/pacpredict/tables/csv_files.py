@@ -4,6 +4,7 @@ import csv
 import gzip
 import shlex
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from pacpredict.exceptions import InvalidTable
-from pacpredict.show import show_some
+from pacpredict.exceptions import InvalidQuery, InvalidTable
+from pacpredict.show import show, show_some
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".data")
 _SEPARATORS = (",", ";", "\t")
@@ -72,9 +73,11 @@ def explaining(path: Path) -> Iterator[None]:
     except FileNotFoundError as problem:
         raise InvalidTable(f"there is no file {path}") from problem
     except UnicodeDecodeError as problem:
+        # Spreadsheets call the one with a mark Unicode, and the other CSV.
+        encoding = "utf-16" if problem.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "cp1252"
         raise InvalidTable(
             f"{path} is not UTF-8 ({problem.reason}); save it as such or, if a spreadsheet of Windows wrote it, say "
-            f"iconv -f cp1252 -t utf-8 {shlex.quote(str(path))} > NEW"
+            f"iconv -f {encoding} -t utf-8 {shlex.quote(str(path))} > NEW"
         ) from problem
     except (OSError, EOFError, zlib.error) as problem:  # also what gzip and Parquet files end in when cut off
         raise InvalidTable(f"{path} cannot be read: {problem}") from problem
@@ -114,3 +117,12 @@ def check_names(path: Path, names: list[str], line: list[str]) -> list[str]:
 def check_unique(path: Path, names: Sequence[str]) -> None:
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise InvalidTable(f"{path} has more than one column called {show_some(twice)}; rename or drop them")
+
+
+def check_only_name(names: Sequence[str], column: str) -> None:
+    """Refuse the only column if it has another name: the first line may be a value, and labels be one line off."""
+    if len(names) == 1 and names[0] != column:
+        raise InvalidQuery(
+            f"the only column is called {show(names[0])}, not {show(column)}: if that is a value, write "
+            f"{show(column)} on a line above it; if it is a name, rename the column"
+        )

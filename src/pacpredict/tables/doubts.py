@@ -44,6 +44,8 @@ _CODES = {
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Words among numbers, up to which they may mean that the number is missing.
 _MOST_WORDS_FOR_MISSING = 5
+# Spellings that are shown; the others are counted.
+_MOST_SPELLINGS = 5
 
 
 def doubts_about(column: Column, given: Distinct, facts: list[str]) -> list[str]:
@@ -58,8 +60,8 @@ def doubts_about(column: Column, given: Distinct, facts: list[str]) -> list[str]
     near = _nearly_numbers(given) if column.kind in {"category", "text"} else None
     if near is not None:
         doubts.append(near)
-    elif column.kind != "boolean" and (codes := codes_for_missing(given, is_number=column.kind == "number")):
-        doubts.append(_may_be_missing(given.name, codes))
+    else:
+        doubts += doubts_about_codes(column, given)
     if column.kind == "number" and _look_like_days(given.distinct):
         doubts.append(
             f"has numbers such as {given.distinct[0]:.0f}, which look like dates: "
@@ -70,6 +72,32 @@ def doubts_about(column: Column, given: Distinct, facts: list[str]) -> list[str]
         remedy = _types(given.name, "category") if is_few else f"--drop {shlex.quote(given.name)}"
         doubts.append(f"is taken as a quantity, and sounds like a code: if its numbers are names, {remedy}")
     return doubts
+
+
+def doubts_about_codes(column: Column, given: Distinct) -> list[str]:
+    """Say which values may mean missing. How a column is declared does not tell."""
+    if column.kind in {"boolean", "date"}:
+        return []
+    numbers = np.array(column.numbers(given.distinct, "refuse")) if column.kind == "number" else None
+    codes = codes_for_missing(given, numbers)
+    return [_may_be_missing(given.name, codes)] if codes else []
+
+
+def doubt_about_spelling(distinct: list[Any], what: str) -> str | None:
+    """Say which texts differ from another one in case and blanks alone; the first that occurs is taken as the usual."""
+    usual: dict[str, str] = {}
+    others = []
+    for text in (value for value in distinct if isinstance(value, str)):
+        first = usual.setdefault(" ".join(text.split()).casefold(), text)
+        if first != text:
+            others.append(f"{show(text)} beside {show(first)}")
+    if not others:
+        return None
+    more = f" and {len(others) - _MOST_SPELLINGS} more" if len(others) > _MOST_SPELLINGS else ""
+    return (
+        f"has {', '.join(others[:_MOST_SPELLINGS])}{more}: they are different {what}; "
+        "spell alike what is meant to be the same"
+    )
 
 
 def _name_places(name: str, distinct: list[Any]) -> bool:

@@ -1,6 +1,7 @@
 """Values that may mean missing: -9 or 999 among numbers, "unknown" among categories. A guess, for hints."""
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -21,19 +22,34 @@ _FEWEST_OTHERS = 5
 _FEWEST_ANSWERS = 2
 
 
-def codes_for_missing(given: Distinct, *, is_number: bool) -> dict[str, int]:
-    """Return the values of a column that may mean missing, as one would write them, and how many records have each."""
-    counts = np.bincount(given.codes[given.codes >= 0], minlength=len(given.distinct))
-    if not is_number:
-        pairs = zip(given.distinct, counts.tolist(), strict=True)
+def codes_for_missing(given: Distinct, numbers: FloatArray | None) -> dict[str, int]:
+    """Return the values of a column that may mean missing, as they are written, and how many records have each.
+
+    `numbers` are those that its different values stand for, if they stand for any.
+    """
+    counts = np.bincount(given.codes[given.codes >= 0], minlength=len(given.distinct)).tolist()
+    if numbers is None:
+        pairs = zip(given.distinct, counts, strict=True)
         return {text: n for text, n in pairs if isinstance(text, str) and _WORDS.fullmatch(text.strip())}
-    numbers, found = np.array(given.distinct, np.float64), {}
-    order = np.argsort(numbers)
-    numbers, counts = numbers[order], counts[order]
-    while (at := _isolated(numbers)) is not None and counts[at] >= _FEWEST:
-        found[f"{numbers[at]:.0f}"] = int(counts[at])
-        numbers, counts = np.delete(numbers, at), np.delete(counts, at)
+    codes = _codes_among(numbers, counts)
+    spelt = zip(numbers.tolist(), given.distinct, counts, strict=True)
+    found = [(codes.index(number), _as_written(value), n) for number, value, n in spelt if number in codes]
+    return {text: n for _, text, n in sorted(found, key=lambda each: each[0])}
+
+
+def _codes_among(numbers: FloatArray, counts: list[int]) -> list[float]:
+    """Return numbers that look like codes, those at the lower end first; 999 and 999,0 are one."""
+    values, which = np.unique(numbers, return_inverse=True)
+    records = np.bincount(which, weights=counts)
+    found = []
+    while (at := _isolated(values)) is not None and records[at] >= _FEWEST:
+        found.append(float(values[at]))
+        values, records = np.delete(values, at), np.delete(records, at)
     return found
+
+
+def _as_written(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.0f}"
 
 
 def _isolated(numbers: FloatArray) -> int | None:

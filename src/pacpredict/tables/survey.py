@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from pacpredict.exceptions import InvalidTable
-from pacpredict.show import percent, show, show_some
+from pacpredict.show import percent, show, show_rows, show_some
 from pacpredict.tables.classes import Classes
 from pacpredict.tables.column import Column
 from pacpredict.tables.declared import Declared, parse_types
 from pacpredict.tables.distinct import Distinct, take_apart
-from pacpredict.tables.doubts import doubts_about
+from pacpredict.tables.doubts import doubt_about_spelling, doubts_about, doubts_about_codes
 from pacpredict.tables.forms import as_values, declared_categories
 from pacpredict.tables.infer import infer_column
 from pacpredict.tables.options import TableOptions
@@ -146,7 +146,9 @@ def _other(column: Distinct, options: TableOptions) -> ColumnReport:
 
 def _nobody(column: Distinct) -> str | None:
     missing, _ = column.counts
-    return f"column {show(column.name)} names nobody in {missing:,} records" if missing else None
+    if not missing:
+        return None
+    return f"column {show(column.name)} names nobody in {missing:,} records: {show_rows(column.codes < 0)}"
 
 
 def _target(column: Distinct) -> ColumnReport:
@@ -160,6 +162,8 @@ def _target(column: Distinct) -> ColumnReport:
     warnings = []
     if distinct > _MOST_CLASSES_OF_NUMBERS and all(as_number(value) is not None for value in classes.values):
         warnings.append(f"has {distinct} different numbers: is it a quantity? Make fewer classes of it")
+    if (spelling := doubt_about_spelling(column.distinct, "classes")) is not None:
+        warnings.append(spelling)
     counts = np.bincount(column.codes)
     if rare := [str(value) for value, n in zip(column.distinct, counts, strict=True) if n < _FEW_OF_A_CLASS]:
         warnings.append(f"has classes of fewer than {_FEW_OF_A_CLASS} records ({show_some(rare)})")
@@ -175,7 +179,15 @@ def _feature(
         column = infer_column(name, [*given.distinct, *([None] if missing else [])], of_dtype, declared)
     except InvalidTable:
         return ColumnReport(name, "?", missing, distinct, "refused", (), _why(given, of_dtype, declared))
-    warnings = [] if of_dtype is not None or declared is not None else doubts_about(column, given, facts)
+    if declared is not None:
+        warnings = doubts_about_codes(column, given)
+    else:
+        warnings = [] if of_dtype is not None else doubts_about(column, given, facts)
+    if (
+        column.kind == "category"
+        and (spelling := doubt_about_spelling(given.distinct, "categories")) is not None
+    ):
+        warnings.append(spelling)
     if distinct == 1:
         warnings.append(f"has one value only: --drop {shlex.quote(name)}")
     if missing > _MISSING_A_LOT * len(given.codes):

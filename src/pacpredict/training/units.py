@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pacpredict.exceptions import InvalidSubsets, InvalidTable
+from pacpredict.show import show_rows
 from pacpredict.tables.forms import as_values
 from pacpredict.tables.values import is_missing
 from pacpredict.types import BoolArray, IntArray
@@ -61,7 +62,7 @@ class Units:
         if (n_missing := sum(map(is_missing, given))) > 0:
             raise InvalidTable(
                 f"{n_missing:,} records name no person, so that nobody knows with whose they belong; name a person "
-                "for each, or drop these records"
+                f"for each, or drop these records: {show_rows(map(is_missing, given))}"
             )
         try:
             return cls(number_by_first(given), "person")

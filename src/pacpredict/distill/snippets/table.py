@@ -1,6 +1,7 @@
 """Labels for the rows of a CSV file, by the student in this folder: python predict.py queries.csv > labels.csv.
 
-Needs NumPy and the library that the model is of (student.json says which). Nothing is asked of anybody.
+Needs NumPy and the library that the model is of (student.json says which), for a column of text also scikit-learn.
+Nothing is asked of anybody.
 """
 
 import csv
@@ -19,6 +20,7 @@ import numpy as np
 HOME = Path(__file__).parent
 ABOUT = json.loads((HOME / "student.json").read_text("utf-8"))
 COLUMNS, CATEGORIES = ABOUT["columns"], ABOUT["feature_categories"]
+PACKAGES = {"sklearn": "scikit-learn"}  # that have another name than what is imported
 
 
 # Limits such as <0.5, and numbers as people write them: the example 1234.5 says how, such as 1.234,5 or € 1 234.5.
@@ -167,6 +169,9 @@ def main(names: list[str]) -> None:
         labels = predict(read(Path(names[0])))
     except (OSError, ValueError, csv.Error) as problem:
         sys.exit(f"{names[0]} cannot be used: {problem}")
+    except ModuleNotFoundError as problem:
+        library = str(problem.name).partition(".")[0]
+        sys.exit(f"this student needs {library}: pip install {PACKAGES.get(library, library)}")
     csv.writer(sys.stdout, lineterminator="\n").writerows([["label"], *([label] for label in labels)])
 
 

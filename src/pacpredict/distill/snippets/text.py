@@ -21,6 +21,7 @@ HOME = Path(__file__).parent
 ABOUT = json.loads((HOME / "student.json").read_text("utf-8"))
 AT_ONCE = 32  # texts that a network reads together
 TABLES = (".csv", ".tsv", ".tab")
+PACKAGES = {"sklearn": "scikit-learn"}  # that have another name than what is imported
 
 
 def canonical(text: str) -> str:
@@ -169,7 +170,12 @@ def main(names: list[str]) -> None:
         sys.exit(f"{names[0]} cannot be used: it has no texts")
     if empty := [i for i, text in enumerate(texts) if not canonical(text)]:
         sys.exit(f"{names[0]} cannot be used: text {empty[0] + 1} is empty")
-    csv.writer(sys.stdout, lineterminator="\n").writerows([["label"], *([label] for label in predict(texts))])
+    try:
+        labels = predict(texts)
+    except ModuleNotFoundError as problem:
+        library = str(problem.name).partition(".")[0]
+        sys.exit(f"this student needs {library}: pip install {PACKAGES.get(library, library)}")
+    csv.writer(sys.stdout, lineterminator="\n").writerows([["label"], *([label] for label in labels)])
 
 
 if __name__ == "__main__":

@@ -114,6 +114,15 @@ def test_wrong_csv(server, content):
     assert server.n_released == before
 
 
+def test_csv_that_does_not_say_so(server):
+    """Whoever sends CSV as curl does by itself is told which header it needs."""
+    before = server.n_released
+    reply = invoke(server, b"age,hours\n1,2\n", "application/x-www-form-urlencoded")
+    assert reply.status_code == 400
+    assert "with Content-Type: text/csv" in reply.json()["error"]
+    assert server.n_released == before
+
+
 @pytest.mark.parametrize("separator", [";", "\t"])
 def test_csv_without_commas(server, separator):
     """A spreadsheet's semicolons and tabs are told by name, also where a row has a comma of its own."""

@@ -19,6 +19,7 @@ from pacpredict.cli.options import (
     add_trust,
 )
 from pacpredict.cli.output import output_file
+from pacpredict.cli.progress import saying_how_to_go_on
 from pacpredict.cli.queries import Columns, choose_features, read_columns, with_missing
 from pacpredict.exceptions import InvalidInput, InvalidQuery
 
@@ -73,7 +74,8 @@ def _run(arguments: Namespace) -> None:
         features = choose_features(given, kept, deployment.artifact)
         compile_once()
         before = deployment.curator.session.snapshot().sequence
-        with _naming_lines(arguments.queries):
+        # What was answered is on record, and not charged again.
+        with saying_how_to_go_on(), _naming_lines(arguments.queries):
             answers = deployment.ask(with_missing(features, arguments.missing))
         _write(answers, kept, _summary(answers, deployment.curator), out, as_json=arguments.json)
         _say_what_stays(answers, before, arguments.decode)

@@ -53,12 +53,14 @@ def parse_json(body: bytes) -> dict[str, Any]:
 
 
 def _explain(problem: orjson.JSONDecodeError, body: bytes) -> str:
-    """Say more to those who send a file as it is, and to those who let Python write JSON.
+    """Say more to those who send a file as it is, or a table, and to those who let Python write JSON.
 
     Of what is missing Python makes words that JSON does not have.
     """
     if body.startswith(_SIGNATURES):
         return 'it is the file of an image, which comes in base64: {"instances": ["..."]}'
+    if body.lstrip()[:1] not in (b"{", b"["):
+        return f"{problem}; a table as CSV goes to /invocations with Content-Type: text/csv"
     word = next((word for word in _NOT_IN_JSON if problem.doc.startswith(word, problem.pos)), None)
     return str(problem) if word is None else f"{problem}; JSON has no {word}, a missing value is null"
 

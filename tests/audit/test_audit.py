@@ -30,6 +30,7 @@ from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, pool_in_words, s
 from pacpredict.cli import main
 from pacpredict.cli.audit import _print, _print_exposure
 from pacpredict.cli.data import read_pool_of
+from pacpredict.cli.numbers import ONE_PER_CORE
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidArtifact, InvalidInput, InvalidTable, InvalidVotes
 from pacpredict.mechanism.budget import Budget
@@ -184,11 +185,11 @@ def test_records_that_are_not_named_are_counted(found, capsys):
 
 
 def test_the_page_says_in_words_what_answers_tell_about_the_pool(found):
-    """For the deployment's own decoder, by one question and by many; and which decoder tells least here."""
+    """For the deployment's own decoder, by label and charge and by labels alone; and which decoder tells least here."""
     text = text_of(render(found))
     assert all(sentence in text for sentence in pool_in_words(found))
     assert to_json(found)["about_the_pool"] == pool_in_words(found)
-    assert "by a label of `argmax`" in pool_in_words(found)[0]
+    assert "by the label and the charge of an answer of `argmax`" in pool_in_words(found)[0]
     (name, of_remembered), *_ = found.presences.items()
     rates = {
         (one, n): (0.1 * place if n == 1 else 0.9 - 0.1 * place)
@@ -196,16 +197,56 @@ def test_the_page_says_in_words_what_answers_tell_about_the_pool(found):
         for n in (1, 1000)
     }
     made_up = [
-        one._replace(tpr=[rates.get((one.answerer, one.questions), 0.0)] * len(RATES))
+        one._replace(
+            tpr=[rates.get((one.answerer, one.questions), 0.0) / (2 if one.sees == "labels" else 1)]
+            * len(RATES),
+            charged_in=0.75,
+            charged_out=0.5,
+        )
         for one in of_remembered
     ]
     about = {**found.about, "decoder": "argmax"}
-    own, least = pool_in_words(replace(found, about=about, presences={name: made_up}))
-    assert "finds 10.00 % to be in the pool by a label of `argmax`, and 80.00 % by 1,000 variants" in own
+    own, charges, least = pool_in_words(replace(found, about=about, presences={name: made_up}))
+    assert (
+        "finds 10.00 % to be in the pool by the label and the charge of an answer of `argmax`, and 80.00 % by"
+        in own
+    )
+    assert "by labels alone 5.00 % and 40.00 %" in own
+    assert "75.00 % are charged for with the record in the pool, and 50.00 % without" in charges
     assert (
         "`sample` tells least of the three decoders by one question, and `map` by many: 0.00 % and 70.00 %"
         in least
     )
+    alike = pool_in_words(replace(found, about=about | {"charging": "flat"}, presences={name: made_up}))
+    assert "Every answer is charged alike here, so that charges tell nothing" in alike[1]
+
+
+def test_what_was_trained_again_is_what_words_speak_of(found):
+    """If models were trained again without records, that is told, and not what the votes on hand would show."""
+    presences = dict(found.presences)
+    presences["those trained without"] = next(iter(presences.values()))
+    again = replace(found, presences=presences, plan=found.plan._replace(n_retrained=1))
+    assert pool_in_words(again)[0].startswith("Of those trained without: ")
+    assert not pool_in_words(found)[0].startswith("Of those trained without: ")
+
+
+def test_all_cores_train_again(home, monkeypatch):
+    """Unless somebody says otherwise as many models are trained at a time as there are cores, as in a fit."""
+    told = []
+
+    class Enough(Exception):
+        pass
+
+    def watched(*_args, n_jobs, **_named):
+        told.append(n_jobs)
+        raise Enough
+
+    monkeypatch.setattr("pacpredict.audit.presence.train", watched)
+    artifact = Artifact.open(home, blind=True)
+    plan = Plan(n_trials=2, n_queries=2, n_targets=1, n_runs=2, n_retrained=1)
+    with pytest.raises(Enough):
+        audit(artifact, read_pool_of(artifact, None), plan)
+    assert told == [ONE_PER_CORE]
 
 
 def test_what_contradicts_a_promise_is_the_verdict(found):

@@ -9,8 +9,11 @@ from typing import Any
 from pacpredict.audit.adversaries import Adversary, Duel
 from pacpredict.audit.estimates import RATES, TruePositives, least_to_tell
 from pacpredict.audit.membership import Inference
-from pacpredict.audit.presence import N_VARIANTS, Presence
+from pacpredict.audit.power import POWER, noticeable_games, noticeable_means
+from pacpredict.audit.presence import N_VARIANTS, SEES, Answerer, Presence
 from pacpredict.audit.run import Audit
+from pacpredict.core.decode import DECODERS
+from pacpredict.mechanism.budget import Charging
 
 ASSUMED = (
     "The attacker knows all records, subsets, models and code, and the whole history. Hidden are secret and chance.",
@@ -25,7 +28,7 @@ NOT_TESTED = (
     "By lives of the mechanism: questions on which models give three labels or more, and requests of several rows.",
     "Other deployments over the same records.",
     "Questions that no search of this audit found. The ceilings hold for these, too.",
-    "Whether a record is in the pool is measured by labels alone, not by charges, and nothing is promised of that.",
+    "Whether a record is in the pool, of which nothing is promised: by times, or by which of the other labels comes.",
 )
 # The rate of false alarms at which words speak of the pool.
 POOL_RATE = 0.001
@@ -144,7 +147,29 @@ def verdict(audit: Audit) -> list[str]:
         f"{show(strongest.success.value)} of {strongest.runs:,} games ({show(strongest.success.low)} to "
         f"{show(strongest.success.high)}); the ceiling is {show(strongest.ceiling)}{_share_of_the_way(strongest)}."
     )
-    return [head, *open_ones, on_average, at_worst]
+    return [head, *open_ones, *noticeable(audit), on_average, at_worst]
+
+
+def noticeable(audit: Audit) -> Iterator[str]:
+    """Say how large a breach would have been noticed: that nothing was found says no more than this."""
+    chance = f"with a chance of {100 * POWER:.0f} %; a smaller breach may pass"
+    for which, found in (("its own total", audit.inferences[0]), ("the larger total", audit.larger)):
+        ceiling, seen = found.looks[-1].ceiling, noticeable_means(found.trials, found.looks[-1].ceiling)
+        if ceiling >= 1:
+            yield f"At {which} nothing is promised about membership, so that no success could contradict it."
+        if seen is not None:
+            yield (
+                f"A success above {show(ceiling)} would have been noticed, by {found.trials:,} futures at "
+                f"{which}, from {show(seen.alike)} on if it is the same in all of them, and from "
+                f"{show(seen.all_or_nothing)} on if everybody is told in some and nobody in the others, {chance}."
+            )
+    duel = max(audit.duels, key=lambda one: one.ceiling)  # all have as many games
+    rate = noticeable_games(duel.runs, duel.ceiling)
+    if rate is not None:
+        yield (
+            f"A success above {show(duel.ceiling)} of an adversary who is after one {audit.about['unit']} would have "
+            f"been noticed, by {duel.runs:,} games, from {show(rate)} on, {chance}."
+        )
 
 
 def _share_of_the_way(duel: Duel) -> str:
@@ -164,34 +189,57 @@ def name_of(one: Duel) -> str:
 def pool_in_words(audit: Audit) -> list[str]:
     """Say what the deployment's own answers tell about being in the pool, and which decoder would tell least."""
     decoder, step = audit.about["decoder"], audit.about["step_budget_nats"]
-    name, found = next(iter(audit.presences.items()))
+    name, found = _to_speak_of(audit)
     model = next(one for one in found if one.answerer == "one model")
-    once, often = (
-        {
-            one.answerer: _found(one)
-            for one in found
-            if one.step_budget == step and one.questions == n and one is not model
-        }
-        for n in (1, N_VARIANTS)
-    )
-    least = [min(rates, key=lambda one: rates[one]) for rates in (once, often)]
-    which = (
-        f"`{least[0]}` tells least of the three decoders"
-        if least[0] == least[1]
-        else f"`{least[0]}` tells least of the three decoders by one question, and `{least[1]}` by many"
+    rates = {
+        (one.sees, one.questions, one.answerer): _found(one)
+        for one in found
+        if one.step_budget == step and one is not model
+    }
+    once, often, by_label, by_labels = (
+        show(rates[seen, n, decoder]) for seen in reversed(SEES) for n in (1, N_VARIANTS)
     )
     return [
         (
-            f"Of {name}: whoever asks about a record once finds {show(once[decoder])} to be in the pool by a label "
-            f"of `{decoder}`, and {show(often[decoder])} by {N_VARIANTS:,} variants that nobody would tell apart, at "
-            f"{show(POOL_RATE)} false alarms. One unprotected model tells {show(_found(model))}."
+            f"Of {name}: whoever asks about a record once finds {once} to be in the pool by the label and the charge "
+            f"of an answer of `{decoder}`, and {often} by {N_VARIANTS:,} variants that nobody would tell apart, at "
+            f"{show(POOL_RATE)} false alarms; by labels alone {by_label} and {by_labels}. One unprotected model tells "
+            f"{show(_found(model))}."
         ),
-        (
-            f"Here {which}: {show(once[least[0]])} and {show(often[least[1]])}. Where being in the pool is the secret, "
-            "take what tells least, with a small step, and limit how much each client may ask. This is measured, not "
-            "proved."
-        ),
+        _charges_in_words(audit.about["charging"], next(one for one in found if one is not model)),
+        _least_in_words({n: {one: rates[SEES[-1], n, one] for one in DECODERS} for n in (1, N_VARIANTS)}),
     ]
+
+
+def _to_speak_of(audit: Audit) -> tuple[str, list[Presence]]:
+    """Return what was found of those remembered best: by training again, if that was done, else by votes on hand."""
+    named = list(audit.presences.items())
+    return named[-1 if audit.plan.n_retrained else 0]
+
+
+def _charges_in_words(charging: Charging, one: Presence) -> str:
+    if charging == "flat" or one.charged_in is None or one.charged_out is None:
+        return "Every answer is charged alike here, so that charges tell nothing while the budget lasts."
+    return (
+        "A charge tells whether all models agree, whichever decoder answers: of these records "
+        f"{show(one.charged_in)} are charged for with the record in the pool, and {show(one.charged_out)} without. "
+        "With `--charging flat` charges would tell nothing."
+    )
+
+
+def _least_in_words(by_number: dict[int, dict[Answerer, float]]) -> str:
+    least = {n: min(rates, key=lambda one: rates[one]) for n, rates in by_number.items()}
+    once, often = least.values()
+    which = (
+        f"`{once}` tells least of the three decoders"
+        if once == often
+        else f"`{once}` tells least of the three decoders by one question, and `{often}` by many"
+    )
+    rates = " and ".join(show(by_number[n][one]) for n, one in least.items())
+    return (
+        f"Here {which}: {rates}. Where being in the pool is the secret, take what tells least, with a small step, and "
+        "limit how much each client may ask. This is measured, not proved."
+    )
 
 
 def _found(one: Presence) -> float:

@@ -383,6 +383,10 @@ def test_models_that_agree_on_everything_are_said_with_what_to_do(home):
     subject = Subject.of(artifact, read_pool_of(artifact, None))
     with pytest.raises(InvalidVotes, match=r"nothing is charged.*pacpredict evaluate.*audit --ledger"):
         replace(subject, votes=np.zeros_like(subject.votes)).contested()
+    flat = replace(subject.budget, charging="flat")
+    with pytest.raises(InvalidVotes) as refused:
+        replace(subject, votes=np.zeros_like(subject.votes), budget=flat).contested()
+    assert "charged" not in str(refused.value), "every answer is"
 
 
 def test_the_lint_for_claims_fits_into_the_memory_that_was_counted():

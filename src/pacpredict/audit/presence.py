@@ -171,14 +171,16 @@ def measure(
         sees,
         float(rates.inside.mean()),
         float(rates.outside.mean()),
-        *(
-            None if charged is None else float(charged.mean())
-            for charged in (rates.charged_inside, rates.charged_outside)
-        ),
+        _share(rates.charged_inside),
+        _share(rates.charged_outside),
         advantage,
         tpr,
         curve,
     )
+
+
+def _share(charged: BoolArray | None) -> float | None:
+    return None if charged is None else float(charged.mean())
 
 
 def own_label_rates(votes: Votes, labels: IntArray, decode: Answerer, step_budget: float) -> FloatArray:

@@ -72,7 +72,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="records to train all models again without (default: 0)",
     )
     parser.add_argument("--seed", type=count, metavar="N", help="of all that chance decides (default: 1)")
-    parser.add_argument("--jobs", type=jobs, metavar="N", help="threads (default: one per core)")
+    parser.add_argument(
+        "--jobs", type=jobs, metavar="N", help="threads, and models trained at a time (default: one per core)"
+    )
     add_other_decode(parser)
     add_trust(parser)
     parser.add_argument(

@@ -24,6 +24,7 @@ from pacpredict.audit.live_page import render_exposure
 from pacpredict.audit.lives import set_scene
 from pacpredict.audit.membership import memory_needed
 from pacpredict.audit.page import render
+from pacpredict.audit.presence import N_VARIANTS, n_variants
 from pacpredict.audit.run import Plan, audit
 from pacpredict.audit.subject import Subject
 from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, pool_in_words, show, to_json, verdict
@@ -189,12 +190,14 @@ def test_the_page_says_in_words_what_answers_tell_about_the_pool(found):
     text = text_of(render(found))
     assert all(sentence in text for sentence in pool_in_words(found))
     assert to_json(found)["about_the_pool"] == pool_in_words(found)
-    assert "by the label and the charge of an answer of `argmax`" in pool_in_words(found)[0]
+    assert "by labels and charges of `argmax`" in pool_in_words(found)[0]
     (name, of_remembered), *_ = found.presences.items()
+    many = n_variants(found.about["step_budget_nats"])
+    assert 1 < many < N_VARIANTS
     rates = {
         (one, n): (0.1 * place if n == 1 else 0.9 - 0.1 * place)
         for place, one in enumerate(("sample", "argmax", "map"))
-        for n in (1, 1000)
+        for n in (1, many)
     }
     made_up = [
         one._replace(
@@ -208,10 +211,11 @@ def test_the_page_says_in_words_what_answers_tell_about_the_pool(found):
     about = {**found.about, "decoder": "argmax"}
     own, charges, least = pool_in_words(replace(found, about=about, presences={name: made_up}))
     assert (
-        "finds 10.00 % to be in the pool by the label and the charge of an answer of `argmax`, and 80.00 % by"
+        f"once, or about {many} variants of it that nobody would tell apart, finds 10.00 % and 80.00 % to be"
         in own
     )
     assert "by labels alone 5.00 % and 40.00 %" in own
+    assert "More variants were not measured" in own
     assert "75.00 % are charged for with the record in the pool, and 50.00 % without" in charges
     assert (
         "`sample` tells least of the three decoders by one question, and `map` by many: 0.00 % and 70.00 %"
@@ -219,6 +223,33 @@ def test_the_page_says_in_words_what_answers_tell_about_the_pool(found):
     )
     alike = pool_in_words(replace(found, about=about | {"charging": "flat"}, presences={name: made_up}))
     assert "Every answer is charged alike here, so that charges tell nothing" in alike[1]
+    single = [one for one in made_up if one.questions == 1]
+    once, _, least = pool_in_words(replace(found, about=about, presences={name: single}))
+    assert "asks about a record once finds 10.00 % to be in the pool" in once
+    assert "`sample` tells least of the three decoders: 0.00 %." in least
+
+
+def test_the_page_says_what_every_test_of_the_pool_saw(found):
+    """What labels and charges tell stands above what labels tell alone, and clients do not see labels alone."""
+    either = [
+        one._replace(advantage=0.75 if one.sees == "labels and charges" else 0.25)
+        for one in next(iter(found.presences.values()))
+    ]
+    page = render(replace(found, presences={"some": either}))
+    assert (
+        page.count("0.750<small>0.250 by labels</small>") == 6
+    )  # three decoders, by one question and by many
+    assert "those that clients get, and not their charges" in text_of(page)
+    assert "are free" not in text_of(page), "with flat charges they are not"
+    assert "16 x decision-tree, decoder argmax" in text_of(page)
+
+
+def test_nobody_is_said_to_be_infinitely_sure(found):
+    """Log-odds beyond what doubles can tell from certainty are said to be beyond that."""
+    assert 1 / (1 + np.exp(-36.0)) < 1 == 1 / (1 + np.exp(-38.0))
+    sure = render(replace(found, duels=[one._replace(largest_odds=np.inf) for one in found.duels]))
+    assert sure.count("over 36") == len(found.duels)
+    assert "inf<" not in sure
 
 
 def test_what_was_trained_again_is_what_words_speak_of(found):

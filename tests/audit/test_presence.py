@@ -9,10 +9,12 @@ from records import mixed_pool, quick_fit, recipe, small_learner
 
 from pacpredict.audit.estimates import RATES
 from pacpredict.audit.presence import (
+    N_VARIANTS,
     SEES,
     Worlds,
     measure,
     memorised,
+    n_variants,
     own_label_rates,
     rates_of,
     retrain_without,
@@ -41,6 +43,24 @@ def test_rates_are_those_of_the_real_mechanism(decode, step):
             row[None], [label], step, n_trials=4000, seed=1, mechanism=mechanism, n_classes=3, n_jobs=1
         )
         assert found.accuracy(decode)[:, 0].mean() == pytest.approx(rate, abs=0.04)
+
+
+@pytest.mark.parametrize(("decode", "mechanism"), [("argmax", "gaussian"), ("sample", "channel")])
+@pytest.mark.parametrize("step", [2.0**-32, 2.0**-20, 2.0**-12])
+def test_as_many_variants_are_asked_about_as_answers_are_independent(decode, mechanism, step):
+    """In simulated deployments the count of own labels varies as a binomial number does, and far more beyond."""
+    votes = (np.arange(32) < 16).astype(np.int16)[None]
+
+    def spread(n):
+        how = {"n_trials": 2000, "seed": 1, "mechanism": mechanism, "n_classes": 2, "n_jobs": 1}
+        shares = simulate(votes, [1], step, n_queries=n, checkpoints=[n], **how).accuracy(decode)[:, -1]
+        return shares.var() / (0.25 / n)
+
+    n = n_variants(step)
+    assert spread(n) == pytest.approx(1, abs=0.15)
+    if n < N_VARIANTS and decode == "sample":
+        assert spread(20 * n) > 2
+    assert n_variants(2.0**-8) == 1
 
 
 def test_the_best_test_is_that_of_neyman_and_pearson():

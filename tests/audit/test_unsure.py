@@ -124,7 +124,8 @@ def test_a_verdict_says_how_large_a_breach_it_would_have_noticed(found, capsys):
         for words in (
             f"from {show(by_futures.alike)} on if it is the same in all of them",
             f"and from {show(by_futures.all_or_nothing)} on if everybody is told in some and nobody in the others",
-            f"by {games:,} games, from {show(by_games)} on, with a chance of 95 %; a smaller breach may pass",
+            f"by {games:,} games of an adversary who is after one record from {show(by_games)} on",
+            "A smaller breach may pass.",
         ):
             for text in (
                 " ".join(verdict(played)),

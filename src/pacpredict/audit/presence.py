@@ -8,7 +8,9 @@ model.
 The attacker who tells the worlds apart knows, of each record, how probable its own label is in either, and whether an
 answer is charged: the strongest there can be, of those who see charges and whether labels are the record's own. Beside
 it stands what labels tell alone. A charge shows whether all models agree, unless every answer is charged alike. Not
-looked at is which of the other labels comes. Of two classes what is computed is exact, given the votes.
+looked at is which of the other labels comes. Of two classes what is computed of one question is exact, given the votes.
+Of many, answers are taken to be independent, so that no more are asked than that holds for; but where votes are tied
+those of `map` lean together, which is passed over.
 """
 
 import math
@@ -36,8 +38,10 @@ ANSWERERS: tuple[Answerer, ...] = ("one model", "argmax", "sample", "map")
 # What an attacker looks at. Every reply says what it was charged.
 Sees = Literal["labels", "labels and charges"]
 SEES: tuple[Sees, ...] = ("labels", "labels and charges")
-# Imperceptible variants of a record that are asked about, each answered anew.
+# Imperceptible variants of a record that are asked about at most, each answered anew.
 N_VARIANTS = 1000
+# By how much the belief may move while they are asked: so much more than a binomial number the count of labels varies.
+_DRIFT = 0.01
 # Draws by which probabilities are estimated where more than two classes are voted for.
 _N_DRAWS = 4000
 # False positive rates of a curve, evenly spread over a logarithmic axis.
@@ -123,6 +127,15 @@ def retrain_without(
         )
 
     return votes
+
+
+def n_variants(step_budget: float) -> int:
+    """Return how many variants may be asked about while each answer is as if it were the first; 1: none but the record.
+
+    Answers move the belief, and later ones follow it: after many large steps they all are what the secret says. Of a
+    label with mass w the mass varies by 2 b n w (1 - w) after n answers, and the mean of n labels by w (1 - w) / n.
+    """
+    return max(1, min(N_VARIANTS, math.isqrt(int(_DRIFT / (2 * step_budget)))))
 
 
 class Rates(NamedTuple):

@@ -64,7 +64,9 @@ def presence_section(audit: Audit) -> Markup:
 def _questions(found: Sequence[Presence]) -> list[tuple[int, str]]:
     """Return in how many questions each record is asked about, and the words for that."""
     numbers = sorted({one.questions for one in found})
-    words = "Found by labels and charges, of those remembered best, against false alarms, both logarithmic:"
+    words = (
+        "Found by labels and charges, of those remembered best, by the votes on hand, against false alarms:"
+    )
     return [(n, f"{words} {'one question each' if n == 1 else f'{n:,} variants of each'}.") for n in numbers]
 
 
@@ -92,25 +94,34 @@ def presence_curves(found: Sequence[Mapping[str, Any]], says: str) -> Markup:
 
 
 def _table(found: Sequence[Presence]) -> Markup:
+    """Set what labels and charges tell above what labels tell alone."""
     head = [
         "who answers",
         "questions",
-        "seen",
-        together("own label, in / out"),
-        together("charged, in / out"),
+        "own label, in / out",
+        "charged, in / out",
         "advantage",
         *(together(f"found at {100 * rate:g} %") for rate in RATES),
     ]
-    rows: list[list[Child]] = [
-        [
-            one.answerer,
-            f"{one.questions:,}",
-            one.sees,
-            f"{one.own_label_in:.3f} / {one.own_label_out:.3f}",
-            "" if one.charged_in is None else f"{one.charged_in:.3f} / {one.charged_out:.3f}",
-            f"{one.advantage:.3f}",
-            *(show(rate) for rate in one.tpr),
-        ]
-        for one in found
-    ]
+    by_labels = {(one.answerer, one.questions): one for one in found if one.sees == "labels"}
+    rows: list[list[Child]] = []
+    for one in as_clients_see(found):
+        alone = by_labels[one.answerer, one.questions]
+        rows.append(
+            [
+                one.answerer,
+                f"{one.questions:,}",
+                f"{one.own_label_in:.3f} / {one.own_label_out:.3f}",
+                "" if one.charged_in is None else f"{one.charged_in:.3f} / {one.charged_out:.3f}",
+                _above(f"{one.advantage:.3f}", f"{alone.advantage:.3f}"),
+                *(
+                    _above(show(rate), show(by_label))
+                    for rate, by_label in zip(one.tpr, alone.tpr, strict=True)
+                ),
+            ]
+        )
     return figures(head, rows)
+
+
+def _above(value: str, by_labels: str) -> Markup:
+    return join(value, tag("small", f"{by_labels} by labels"))

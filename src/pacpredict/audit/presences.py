@@ -8,12 +8,12 @@ from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.presence import (
     ANSWERERS,
-    N_VARIANTS,
     SEES,
     Presence,
     Worlds,
     measure,
     memorised,
+    n_variants,
     rates_of,
     retrain_without,
     worlds_on_hand,
@@ -43,7 +43,7 @@ def choose_records(subject: Subject, n_others: int, seed: int) -> tuple[IntArray
 def measure_all(
     worlds: Worlds, steps: Sequence[float], charging: Charging = defaults.CHARGING
 ) -> list[Presence]:
-    """Measure one unprotected model, and every decoder at every step, by one question and by many.
+    """Measure one unprotected model, and every decoder at every step, by one question and, at small steps, by many.
 
     Both for whoever looks at labels alone, and for whoever looks at charges, too.
     """
@@ -53,7 +53,7 @@ def measure_all(
         rates = {decoder: rates_of(worlds, decoder, step, charging) for decoder in ANSWERERS[1:]}
         found += [
             measure(rates[decoder], decoder, step, n_questions, sees)
-            for n_questions in (1, N_VARIANTS)
+            for n_questions in sorted({1, n_variants(step)})
             for decoder in rates
             for sees in SEES
         ]

@@ -142,6 +142,7 @@ def describe(artifact: Artifact, subject: Subject) -> dict[str, Any]:
         "name": artifact.path.name,
         "identity": artifact.identity,
         "learner": artifact.learner.name,
+        "title": artifact.learner.title,
         "models": subject.n_models,
         "records": len(subject.votes),
         "units": subject.n_units,

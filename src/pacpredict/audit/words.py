@@ -152,23 +152,25 @@ def verdict(audit: Audit) -> list[str]:
 
 def noticeable(audit: Audit) -> Iterator[str]:
     """Say how large a breach would have been noticed: that nothing was found says no more than this."""
-    chance = f"with a chance of {100 * POWER:.0f} %; a smaller breach may pass"
+    seen: list[str] = []
     for which, found in (("its own total", audit.inferences[0]), ("the larger total", audit.larger)):
-        ceiling, seen = found.looks[-1].ceiling, noticeable_means(found.trials, found.looks[-1].ceiling)
+        ceiling = found.looks[-1].ceiling
         if ceiling >= 1:
             yield f"At {which} nothing is promised about membership, so that no success could contradict it."
-        if seen is not None:
-            yield (
-                f"A success above {show(ceiling)} would have been noticed, by {found.trials:,} futures at "
-                f"{which}, from {show(seen.alike)} on if it is the same in all of them, and from "
-                f"{show(seen.all_or_nothing)} on if everybody is told in some and nobody in the others, {chance}."
+        if (least := noticeable_means(found.trials, ceiling)) is not None:
+            seen.append(
+                f"by {found.trials:,} futures at {which} from {show(least.alike)} on if it is the same in all of them, "
+                f"and from {show(least.all_or_nothing)} on if everybody is told in some and nobody in the others "
+                f"(promised: {show(ceiling)})"
             )
     duel = max(audit.duels, key=lambda one: one.ceiling)  # all have as many games
-    rate = noticeable_games(duel.runs, duel.ceiling)
-    if rate is not None:
+    if (rate := noticeable_games(duel.runs, duel.ceiling)) is not None:
+        whom = f"an adversary who is after one {audit.about['unit']}"
+        seen.append(f"by {duel.runs:,} games of {whom} from {show(rate)} on (promised: {show(duel.ceiling)})")
+    if seen:
         yield (
-            f"A success above {show(duel.ceiling)} of an adversary who is after one {audit.about['unit']} would have "
-            f"been noticed, by {duel.runs:,} games, from {show(rate)} on, {chance}."
+            "A success above what is promised would have been noticed, with a chance of "
+            f"{100 * POWER:.0f} %: {'; '.join(seen)}. A smaller breach may pass."
         )
 
 
@@ -196,19 +198,32 @@ def pool_in_words(audit: Audit) -> list[str]:
         for one in found
         if one.step_budget == step and one is not model
     }
-    once, often, by_label, by_labels = (
-        show(rates[seen, n, decoder]) for seen in reversed(SEES) for n in (1, N_VARIANTS)
+    numbers = sorted({n for _, n, _ in rates})
+    by_charges, by_labels = (
+        " and ".join(show(rates[seen, n, decoder]) for n in numbers) for seen in reversed(SEES)
     )
     return [
         (
-            f"Of {name}: whoever asks about a record once finds {once} to be in the pool by the label and the charge "
-            f"of an answer of `{decoder}`, and {often} by {N_VARIANTS:,} variants that nobody would tell apart, at "
-            f"{show(POOL_RATE)} false alarms; by labels alone {by_label} and {by_labels}. One unprotected model tells "
-            f"{show(_found(model))}."
+            f"Of {name}: whoever asks about a record once{_often(numbers)} finds {by_charges} to be in the pool by "
+            f"labels and charges of `{decoder}`, at {show(POOL_RATE)} false alarms, and by labels alone {by_labels}. "
+            f"One unprotected model tells {show(_found(model))}.{_beyond(numbers)}"
         ),
         _charges_in_words(audit.about["charging"], next(one for one in found if one is not model)),
-        _least_in_words({n: {one: rates[SEES[-1], n, one] for one in DECODERS} for n in (1, N_VARIANTS)}),
+        _least_in_words({n: {one: rates[SEES[-1], n, one] for one in DECODERS} for n in numbers}),
     ]
+
+
+def _often(numbers: list[int]) -> str:
+    return (
+        f", or about {numbers[-1]:,} variants of it that nobody would tell apart," if len(numbers) > 1 else ""
+    )
+
+
+def _beyond(numbers: list[int]) -> str:
+    measured = numbers[-1] == N_VARIANTS
+    return (
+        "" if measured else " More variants were not measured: at this step their answers follow one another."
+    )
 
 
 def _to_speak_of(audit: Audit) -> tuple[str, list[Presence]]:
@@ -219,7 +234,10 @@ def _to_speak_of(audit: Audit) -> tuple[str, list[Presence]]:
 
 def _charges_in_words(charging: Charging, one: Presence) -> str:
     if charging == "flat" or one.charged_in is None or one.charged_out is None:
-        return "Every answer is charged alike here, so that charges tell nothing while the budget lasts."
+        return (
+            "Every answer is charged alike here, so that charges tell nothing, while the budget lasts and no limit on "
+            "odds is near."
+        )
     return (
         "A charge tells whether all models agree, whichever decoder answers: of these records "
         f"{show(one.charged_in)} are charged for with the record in the pool, and {show(one.charged_out)} without. "
@@ -229,7 +247,7 @@ def _charges_in_words(charging: Charging, one: Presence) -> str:
 
 def _least_in_words(by_number: dict[int, dict[Answerer, float]]) -> str:
     least = {n: min(rates, key=lambda one: rates[one]) for n, rates in by_number.items()}
-    once, often = least.values()
+    once, often = least[1], least[max(least)]
     which = (
         f"`{once}` tells least of the three decoders"
         if once == often

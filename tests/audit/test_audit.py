@@ -162,7 +162,9 @@ def test_the_terminal_says_which_total_rows_are_about(found, capsys):
     own, larger = capsys.readouterr().out.split(
         "Adversaries after one record, at a total of 0.111 nats instead"
     )
-    assert f"at its own total of {found.about['total_nats']:.3g} nats" in own
+    asked, total = found.inferences[0].looks[-1].charged_nats, found.about["total_nats"]
+    assert asked < total, "fewer questions than the total allows"
+    assert f"after {asked:.3g} of its {total:.3g} nats" in own
     assert "73.10 %" not in own
     assert "73.10 %" in larger
 

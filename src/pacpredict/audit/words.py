@@ -153,13 +153,13 @@ def verdict(audit: Audit) -> list[str]:
 def noticeable(audit: Audit) -> Iterator[str]:
     """Say how large a breach would have been noticed: that nothing was found says no more than this."""
     seen: list[str] = []
-    for which, found in (("its own total", audit.inferences[0]), ("the larger total", audit.larger)):
-        ceiling = found.looks[-1].ceiling
+    for found in (audit.inferences[0], audit.larger):
+        ceiling, nats = found.looks[-1].ceiling, f"{found.looks[-1].charged_nats:.3g} nats"
         if ceiling >= 1:
-            yield f"At {which} nothing is promised about membership, so that no success could contradict it."
+            yield f"After {nats} nothing is promised about membership, so that no success could contradict it."
         if (least := noticeable_means(found.trials, ceiling)) is not None:
             seen.append(
-                f"by {found.trials:,} futures at {which} from {show(least.alike)} on if it is the same in all of them, "
+                f"by {found.trials:,} futures of {nats} from {show(least.alike)} on if it is the same in all of them, "
                 f"and from {show(least.all_or_nothing)} on if everybody is told in some and nobody in the others "
                 f"(promised: {show(ceiling)})"
             )
@@ -241,7 +241,7 @@ def _charges_in_words(charging: Charging, one: Presence) -> str:
     return (
         "A charge tells whether all models agree, whichever decoder answers: of these records "
         f"{show(one.charged_in)} are charged for with the record in the pool, and {show(one.charged_out)} without. "
-        "With `--charging flat` charges would tell nothing."
+        "With `--charging flat` charges would tell nothing while the budget lasts."
     )
 
 

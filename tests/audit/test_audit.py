@@ -238,12 +238,17 @@ def test_the_page_says_what_every_test_of_the_pool_saw(found):
         for one in next(iter(found.presences.values()))
     ]
     page = render(replace(found, presences={"some": either}))
-    assert (
-        page.count("0.750<small>0.250 by labels</small>") == 6
-    )  # three decoders, by one question and by many
+    assert page.count("0.750<small>0.250</small>") == 6  # three decoders, by one question and by many
     assert "those that clients get, and not their charges" in text_of(page)
     assert "are free" not in text_of(page), "with flat charges they are not"
     assert "16 x decision-tree, decoder argmax" in text_of(page)
+    flat = text_of(render(replace(found, about=found.about | {"charging": "flat"})))
+    assert ("charged where models differ" in text_of(page), "charged for every answer" in flat) == (
+        True,
+        True,
+    )
+    assert "charges tell more by the votes on hand" in text_of(page)
+    assert "charges tell more by the votes on hand" not in flat
 
 
 def test_nobody_is_said_to_be_infinitely_sure(found):

@@ -56,6 +56,7 @@ def _audited(audit: Audit) -> Markup:
         ("pool", f"{about['records']:,} records; {about['units']:,} {about['unit']}s are protected"),
         ("models differ on", f"{show(about['contested_share'])} of the pool's own records"),
         ("claimed", f"{about['total_nats']:.6g} nats in all, {power(about['step_budget_nats'])} an answer"),
+        ("charged", "for every answer" if about["charging"] == "flat" else "where models differ"),
         ("limit on log-odds", limit),
         ("simulated", f"{audit.plan.n_trials:,} futures of each kind; {_INTERVALS}"),
     ]

@@ -8,6 +8,7 @@ from pacpredict.audit.estimates import RATES
 from pacpredict.audit.presence import SEES, Answerer, Presence
 from pacpredict.audit.run import Audit
 from pacpredict.audit.words import pool_in_words, show
+from pacpredict.mechanism.budget import Charging
 from pacpredict.pages.document import figure, figures, legend, section
 from pacpredict.pages.markup import Child, Markup, join, tag
 from pacpredict.pages.svg import Point, Scale, Series, plot
@@ -36,16 +37,7 @@ def presence_section(audit: Audit) -> Markup:
     remembered = _at_step(next(iter(audit.presences.values())), step)
     return section(
         "Not promised: is a record in the pool at all?",
-        tag(
-            "p",
-            "No theorem covers this. Measured is how often an answer about a record is its own label, and how often it "
-            "is charged, with the record in the pool and without, and how many of those in the pool the best test "
-            "finds by that at a rate of false alarms: by labels alone, and by labels and charges, which every client "
-            "sees. "
-            "Records that were chosen because they are remembered best look worse by the votes that chose them than "
-            "they are; and by the votes on hand charges tell more than they do, since the half of the models that lack "
-            "a record agrees more easily than all of them would.",
-        ),
+        tag("p", _explained(audit.about["charging"])),
         said(pool_in_words(audit)),
         [
             figure(
@@ -58,6 +50,20 @@ def presence_section(audit: Audit) -> Markup:
         ],
         tables,
         class_="unprotected",
+    )
+
+
+def _explained(charging: Charging) -> str:
+    on_hand = (
+        " Likewise charges tell more by the votes on hand than they do: the half of the models that lack a record "
+        "agrees more easily than all of them would."
+    )
+    return (
+        "No theorem covers this. Measured is how often an answer about a record is its own label, and how often it is "
+        "charged, with the record in the pool and without, and how many of those in the pool the best test finds by "
+        "that at a rate of false alarms: by labels and charges, which every client sees, and below that, smaller, by labels "
+        "alone. Records that were chosen because they are remembered best look worse by the votes that chose them than "
+        f"they are.{'' if charging == 'flat' else on_hand}"
     )
 
 
@@ -124,4 +130,4 @@ def _table(found: Sequence[Presence]) -> Markup:
 
 
 def _above(value: str, by_labels: str) -> Markup:
-    return join(value, tag("small", f"{by_labels} by labels"))
+    return join(value, tag("small", by_labels))

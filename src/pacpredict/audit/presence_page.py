@@ -61,9 +61,9 @@ def _explained(charging: Charging) -> str:
     return (
         "No theorem covers this. Measured is how often an answer about a record is its own label, and how often it is "
         "charged, with the record in the pool and without, and how many of those in the pool the best test finds by "
-        "that at a rate of false alarms: by labels and charges, which every client sees, and below that, smaller, by labels "
-        "alone. Records that were chosen because they are remembered best look worse by the votes that chose them than "
-        f"they are.{'' if charging == 'flat' else on_hand}"
+        "that at a rate of false alarms: by labels and charges, which every client sees, and below that, smaller, by "
+        "labels alone. Records that were chosen because they are remembered best look worse by the votes that chose "
+        f"them than they are.{'' if charging == 'flat' else on_hand}"
     )
 
 

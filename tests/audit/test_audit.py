@@ -24,12 +24,14 @@ from pacpredict.audit.live_page import render_exposure
 from pacpredict.audit.lives import set_scene
 from pacpredict.audit.membership import memory_needed
 from pacpredict.audit.page import render
+from pacpredict.audit.presence import N_VARIANTS, n_variants
 from pacpredict.audit.run import Plan, audit
 from pacpredict.audit.subject import Subject
 from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, pool_in_words, show, to_json, verdict
 from pacpredict.cli import main
 from pacpredict.cli.audit import _print, _print_exposure
 from pacpredict.cli.data import read_pool_of
+from pacpredict.cli.numbers import ONE_PER_CORE
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidArtifact, InvalidInput, InvalidTable, InvalidVotes
 from pacpredict.mechanism.budget import Budget
@@ -160,7 +162,9 @@ def test_the_terminal_says_which_total_rows_are_about(found, capsys):
     own, larger = capsys.readouterr().out.split(
         "Adversaries after one record, at a total of 0.111 nats instead"
     )
-    assert f"at its own total of {found.about['total_nats']:.3g} nats" in own
+    asked, total = found.inferences[0].looks[-1].charged_nats, found.about["total_nats"]
+    assert asked < total, "fewer questions than the total allows"
+    assert f"after {asked:.3g} of its {total:.3g} nats" in own
     assert "73.10 %" not in own
     assert "73.10 %" in larger
 
@@ -184,28 +188,103 @@ def test_records_that_are_not_named_are_counted(found, capsys):
 
 
 def test_the_page_says_in_words_what_answers_tell_about_the_pool(found):
-    """For the deployment's own decoder, by one question and by many; and which decoder tells least here."""
+    """For the deployment's own decoder, by label and charge and by labels alone; and which decoder tells least here."""
     text = text_of(render(found))
     assert all(sentence in text for sentence in pool_in_words(found))
     assert to_json(found)["about_the_pool"] == pool_in_words(found)
-    assert "by a label of `argmax`" in pool_in_words(found)[0]
+    assert "by labels and charges of `argmax`" in pool_in_words(found)[0]
     (name, of_remembered), *_ = found.presences.items()
+    many = n_variants(found.about["step_budget_nats"])
+    assert 1 < many < N_VARIANTS
     rates = {
         (one, n): (0.1 * place if n == 1 else 0.9 - 0.1 * place)
         for place, one in enumerate(("sample", "argmax", "map"))
-        for n in (1, 1000)
+        for n in (1, many)
     }
     made_up = [
-        one._replace(tpr=[rates.get((one.answerer, one.questions), 0.0)] * len(RATES))
+        one._replace(
+            tpr=[rates.get((one.answerer, one.questions), 0.0) / (2 if one.sees == "labels" else 1)]
+            * len(RATES),
+            charged_in=0.75,
+            charged_out=0.5,
+        )
         for one in of_remembered
     ]
     about = {**found.about, "decoder": "argmax"}
-    own, least = pool_in_words(replace(found, about=about, presences={name: made_up}))
-    assert "finds 10.00 % to be in the pool by a label of `argmax`, and 80.00 % by 1,000 variants" in own
+    own, charges, least = pool_in_words(replace(found, about=about, presences={name: made_up}))
+    assert (
+        f"once, or about {many} variants of it that nobody would tell apart, finds 10.00 % and 80.00 % to be"
+        in own
+    )
+    assert "by labels alone 5.00 % and 40.00 %" in own
+    assert "More variants were not measured" in own
+    assert "75.00 % are charged for with the record in the pool, and 50.00 % without" in charges
     assert (
         "`sample` tells least of the three decoders by one question, and `map` by many: 0.00 % and 70.00 %"
         in least
     )
+    alike = pool_in_words(replace(found, about=about | {"charging": "flat"}, presences={name: made_up}))
+    assert "Every answer is charged alike here, so that charges tell nothing" in alike[1]
+    single = [one for one in made_up if one.questions == 1]
+    once, _, least = pool_in_words(replace(found, about=about, presences={name: single}))
+    assert "asks about a record once finds 10.00 % to be in the pool" in once
+    assert "`sample` tells least of the three decoders: 0.00 %." in least
+
+
+def test_the_page_says_what_every_test_of_the_pool_saw(found):
+    """What labels and charges tell stands above what labels tell alone, and clients do not see labels alone."""
+    either = [
+        one._replace(advantage=0.75 if one.sees == "labels and charges" else 0.25)
+        for one in next(iter(found.presences.values()))
+    ]
+    page = render(replace(found, presences={"some": either}))
+    assert page.count("0.750<small>0.250</small>") == 6  # three decoders, by one question and by many
+    assert "those that clients get, and not their charges" in text_of(page)
+    assert "are free" not in text_of(page), "with flat charges they are not"
+    assert "16 x decision-tree, decoder argmax" in text_of(page)
+    flat = text_of(render(replace(found, about=found.about | {"charging": "flat"})))
+    assert ("charged where models differ" in text_of(page), "charged for every answer" in flat) == (
+        True,
+        True,
+    )
+    assert "charges tell more by the votes on hand" in text_of(page)
+    assert "charges tell more by the votes on hand" not in flat
+
+
+def test_nobody_is_said_to_be_infinitely_sure(found):
+    """Log-odds beyond what doubles can tell from certainty are said to be beyond that."""
+    assert 1 / (1 + np.exp(-36.0)) < 1 == 1 / (1 + np.exp(-38.0))
+    sure = render(replace(found, duels=[one._replace(largest_odds=np.inf) for one in found.duels]))
+    assert sure.count("over 36") == len(found.duels)
+    assert "inf<" not in sure
+
+
+def test_what_was_trained_again_is_what_words_speak_of(found):
+    """If models were trained again without records, that is told, and not what the votes on hand would show."""
+    presences = dict(found.presences)
+    presences["those trained without"] = next(iter(presences.values()))
+    again = replace(found, presences=presences, plan=found.plan._replace(n_retrained=1))
+    assert pool_in_words(again)[0].startswith("Of those trained without: ")
+    assert not pool_in_words(found)[0].startswith("Of those trained without: ")
+
+
+def test_all_cores_train_again(home, monkeypatch):
+    """Unless somebody says otherwise as many models are trained at a time as there are cores, as in a fit."""
+    told = []
+
+    class Enough(Exception):
+        pass
+
+    def watched(*_args, n_jobs, **_named):
+        told.append(n_jobs)
+        raise Enough
+
+    monkeypatch.setattr("pacpredict.audit.presence.train", watched)
+    artifact = Artifact.open(home, blind=True)
+    plan = Plan(n_trials=2, n_queries=2, n_targets=1, n_runs=2, n_retrained=1)
+    with pytest.raises(Enough):
+        audit(artifact, read_pool_of(artifact, None), plan)
+    assert told == [ONE_PER_CORE]
 
 
 def test_what_contradicts_a_promise_is_the_verdict(found):
@@ -342,6 +421,10 @@ def test_models_that_agree_on_everything_are_said_with_what_to_do(home):
     subject = Subject.of(artifact, read_pool_of(artifact, None))
     with pytest.raises(InvalidVotes, match=r"nothing is charged.*pacpredict evaluate.*audit --ledger"):
         replace(subject, votes=np.zeros_like(subject.votes)).contested()
+    flat = replace(subject.budget, charging="flat")
+    with pytest.raises(InvalidVotes) as refused:
+        replace(subject, votes=np.zeros_like(subject.votes), budget=flat).contested()
+    assert "charged" not in str(refused.value), "every answer is"
 
 
 def test_the_lint_for_claims_fits_into_the_memory_that_was_counted():

@@ -9,9 +9,12 @@ from records import mixed_pool, quick_fit, recipe, small_learner
 
 from pacpredict.audit.estimates import RATES
 from pacpredict.audit.presence import (
+    N_VARIANTS,
+    SEES,
     Worlds,
     measure,
     memorised,
+    n_variants,
     own_label_rates,
     rates_of,
     retrain_without,
@@ -20,6 +23,9 @@ from pacpredict.audit.presence import (
 )
 from pacpredict.core.simulate import simulate
 from pacpredict.exceptions import InvalidInput
+from pacpredict.mechanism.budget import Budget
+from pacpredict.mechanism.secret import Secret
+from pacpredict.mechanism.session import Session
 
 
 @pytest.mark.parametrize("step", [2.0**-4, 2.0**-12])
@@ -39,6 +45,24 @@ def test_rates_are_those_of_the_real_mechanism(decode, step):
         assert found.accuracy(decode)[:, 0].mean() == pytest.approx(rate, abs=0.04)
 
 
+@pytest.mark.parametrize(("decode", "mechanism"), [("argmax", "gaussian"), ("sample", "channel")])
+@pytest.mark.parametrize("step", [2.0**-32, 2.0**-20, 2.0**-12])
+def test_as_many_variants_are_asked_about_as_answers_are_independent(decode, mechanism, step):
+    """In simulated deployments the count of own labels varies as a binomial number does, and far more beyond."""
+    votes = (np.arange(32) < 16).astype(np.int16)[None]
+
+    def spread(n):
+        how = {"n_trials": 2000, "seed": 1, "mechanism": mechanism, "n_classes": 2, "n_jobs": 1}
+        shares = simulate(votes, [1], step, n_queries=n, checkpoints=[n], **how).accuracy(decode)[:, -1]
+        return shares.var() / (0.25 / n)
+
+    n = n_variants(step)
+    assert spread(n) == pytest.approx(1, abs=0.15)
+    if n < N_VARIANTS and decode == "sample":
+        assert spread(20 * n) > 2
+    assert n_variants(2.0**-8) == 1
+
+
 def test_the_best_test_is_that_of_neyman_and_pearson():
     """By hand: of two records one shows in every answer, the other in none."""
     advantage, tpr, curve = tell_apart(np.array([1.0, 0.5]), np.array([0.0, 0.5]), 1)
@@ -52,6 +76,57 @@ def test_the_best_test_is_that_of_neyman_and_pearson():
     one, many = (tell_apart(np.array([0.6]), np.array([0.5]), n)[0] for n in (1, 1000))
     assert one == pytest.approx(0.1)
     assert many > 0.99
+
+
+def test_a_charge_that_differs_tells_at_once():
+    """By hand: of four records one is charged for only if it is in the pool; labels of none tell anything."""
+    half, told = np.full(4, 0.5), np.array([True, False, False, False])
+    for n in (1, 1000):
+        assert tell_apart(half, half, n)[0] == pytest.approx(0.0)
+        advantage, tpr, _ = tell_apart(half, half, n, told)
+        assert advantage == pytest.approx(0.25)
+        # All of what is told, and by chance as much of the rest as may be accused.
+        assert tpr == pytest.approx([0.25 + 0.75 * rate / 0.75 for rate in RATES], abs=1e-6)
+    # Where labels tell something, too, a charge adds to it.
+    inside, outside = np.array([0.5, 0.9]), np.array([0.5, 0.2])
+    assert tell_apart(inside, outside, 1)[0] == pytest.approx(0.35)
+    assert tell_apart(inside, outside, 1, np.array([True, False]))[0] == pytest.approx(0.85)
+
+
+def seen_by_clients(votes, budget, decode):
+    """Return the charges of first answers about each row, in sessions of their own."""
+    n_models = votes.shape[1]
+    return [
+        Session(
+            2, budget, n_models, decode=decode, secret=Secret(0, n_models), generator=np.random.default_rng(i)
+        )
+        .answer(row)
+        .charge
+        for i, row in enumerate(votes)
+    ]
+
+
+@pytest.mark.parametrize("decode", ["argmax", "map", "sample"])
+def test_charges_are_measured_as_clients_see_them(decode):
+    """Whether all models agree shows in what the real mechanism charges for one answer, unless all cost alike."""
+    inside = np.zeros((3, 16), np.int16)
+    inside[1:, :3] = 1  # two of three records are contested with the record in the pool, and one without
+    outside = inside.copy()
+    outside[1] = 0
+    worlds = Worlds(inside, outside, np.arange(16)[None] < 8, np.ones(3, np.int64))
+    for charging in ("adaptive", "flat"):
+        budget = Budget(2.0**-32, 2.0**-20, charging=charging)
+        rates = rates_of(worlds, decode, budget.step, charging)
+        for votes, charged in ((inside, rates.charged_inside), (outside, rates.charged_outside)):
+            assert [charge > 0 for charge in seen_by_clients(votes, budget, decode)] == charged.tolist()
+        labels, both = (measure(rates, decode, budget.step, 1, sees) for sees in SEES)
+        if charging == "flat":
+            assert both._replace(sees="labels") == labels, "charges tell nothing"
+            assert both.charged_in == both.charged_out == 1
+        else:
+            assert both.advantage == pytest.approx(1 / 3)
+            assert labels.advantage < both.advantage
+            assert (both.charged_in, both.charged_out) == pytest.approx((2 / 3, 1 / 3))
 
 
 def test_the_votes_on_hand_have_both_worlds():

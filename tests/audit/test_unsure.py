@@ -9,12 +9,13 @@ from records import labels_of, mixed_table
 
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.claims import examine
-from pacpredict.audit.estimates import Finding, least_to_tell, mean_of
+from pacpredict.audit.estimates import Finding, clopper_pearson, least_to_tell, mean_of, variance_of
 from pacpredict.audit.membership import imagine, questions, score
 from pacpredict.audit.page import render
+from pacpredict.audit.power import POWER, noticeable_games, noticeable_means, noticeable_variance
 from pacpredict.audit.run import Plan, audit, examine_mechanism
 from pacpredict.audit.subject import Subject
-from pacpredict.audit.words import broken, to_json, unsure, verdict
+from pacpredict.audit.words import broken, show, to_json, unsure, verdict
 from pacpredict.cli import main
 from pacpredict.cli.audit import _print
 from pacpredict.cli.data import read_pool_of
@@ -107,6 +108,52 @@ def test_too_few_trials_are_said_to_be_too_few(found, capsys):
         for text in (" ".join(verdict(fewer)), page, shown):
             assert words in text
             assert "Nothing was found" not in text
+
+
+def test_a_verdict_says_how_large_a_breach_it_would_have_noticed(found, capsys):
+    """That nothing was found is worth as much as was played: the fewer futures and games, the larger a breach."""
+    last, duel = found.inferences[0].looks[-1], found.duels[0]
+    for futures, games in ((20, 30), (2000, 3000)):
+        played = replace(
+            found,
+            inferences=[replace(one, trials=futures) for one in found.inferences],
+            duels=[one._replace(runs=games) for one in found.duels],
+        )
+        by_futures, by_games = noticeable_means(futures, last.ceiling), noticeable_games(games, duel.ceiling)
+        *_, page, shown = said_everywhere(played, capsys)
+        for words in (
+            f"from {show(by_futures.alike)} on if it is the same in all of them",
+            f"and from {show(by_futures.all_or_nothing)} on if everybody is told in some and nobody in the others",
+            f"by {games:,} games of an adversary who is after one record from {show(by_games)} on",
+            "A smaller breach may pass.",
+        ):
+            for text in (
+                " ".join(verdict(played)),
+                page.replace("\N{NO-BREAK SPACE}", " "),
+                " ".join(shown.split()),
+            ):
+                assert words in text
+    nothing = replace(found.inferences[0], looks=[last._replace(ceiling=1.0)])
+    assert "nothing is promised about membership" in " ".join(verdict(replace(found, inferences=[nothing])))
+
+
+@pytest.mark.parametrize("n", [20, 100, 1000])
+def test_a_breach_that_is_said_to_be_noticeable_is_noticed_as_often_as_is_said(n):
+    """Drawn again and again: from there on in 95 % of audits or more, a little below in fewer."""
+    rng, draws = np.random.default_rng(n), 20_000
+    seen = noticeable_means(n, 0.55)
+    assert mean_of(np.full(n, seen.alike + 1e-6)).passes(0.55)
+    assert not mean_of(np.full(n, seen.alike - 1e-6)).passes(0.55)
+    passes = {
+        seen.all_or_nothing: np.array([mean_of(np.arange(n) < hits).passes(0.55) for hits in range(n + 1)]),
+        noticeable_games(n, 0.55): np.array([clopper_pearson(hits, n).passes(0.55) for hits in range(n + 1)]),
+    }
+    for rate, noticed in passes.items():
+        assert noticed[rng.binomial(n, rate, draws)].mean() == pytest.approx(POWER, abs=0.006)
+        assert noticed[rng.binomial(n, 0.97 * rate, draws)].mean() < POWER - 0.02
+    variance = noticeable_variance(n)
+    sums = variance * rng.chisquare(n, draws) / n  # of squares, on average
+    assert np.mean(variance_of(np.ones(n)).high * sums < 1) == pytest.approx(POWER, abs=0.006)
 
 
 def test_claims_that_were_not_checked_are_said_not_to_be(found, capsys):

@@ -89,6 +89,15 @@ def test_privacy_is_silent_too(when):
         assert (server.http.get("/privacy").json()["contested"] is None) == (when == "belief")
 
 
+def test_privacy_tells_nothing_that_flat_charges_do_not():
+    """Where every answer is charged alike, /privacy does not say either on how many of them models differ."""
+    fitted = quick_fit(how=recipe(n_models=8, step=STEP, total=8 * STEP, charging="flat"))
+    with LiveServer(curator_of(fitted)) as server:
+        for n in (0, 1):
+            server.http.post("/invocations", json={"instances": plain_rows(mixed_table(60, seed=2))[:n]})
+            assert server.http.get("/privacy").json()["contested"] is None
+
+
 def test_repeats_refusals_and_latency(fitted, rows):
     """What the ledger does not record is counted by the server: repeated rows, refused requests, times."""
     with LiveServer(curator_of(fitted), metrics=Counted()) as server:

@@ -111,6 +111,28 @@ class AgreedTells(_Changed):
         return secret % 2 if kind == "agreed" else label
 
 
+class TwiceAsClose(Session):
+    """Draws labels of the channel that follow the secret twice as closely as it says, and believes what it says."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        answer, rng = self._answering.answer, options["generator"] or np.random.default_rng(0)
+
+        def closer(before, votes, n_voted, secret):
+            answered = answer(before, votes, n_voted, secret)
+            if answered.kinds != ["sample"]:
+                return answered
+            learnt, voted = answered.log_belief - before.log_belief, votes[0] == answered.labels[0]
+            odds = np.expm1(learnt[voted][0] - learnt[~voted][0]) * np.exp(before.log_belief)[voted].sum()
+            # With coupling c = odds / (1 + odds) this makes it c + (1 - c) odds = 2 c.
+            while rng.random() < odds and answered.labels[0] != votes[0][secret.reveal()]:
+                answered = answer(before, votes, n_voted, secret)
+                odds = 1.0  # again, until it is the secret's own
+            return answered
+
+        self._answering.answer = closer
+
+
 class LimitForSome(Session):
     """Keeps the limit on odds for every other unit only."""
 
@@ -219,7 +241,12 @@ BROKEN_DRAWS = {
     "the belief's answers are not drawn": (BeliefNotDrawn, CLAIMED, CLAIMED, "draws"),
     "labels tell where all agree": (AgreedTells, CLAIMED, CLAIMED, "labels"),
 }
-# And what can be wrong only where there is noise.
+# What can be wrong only with labels through a channel.
+BROKEN_CHANNEL = {
+    "labels follow the secret twice as closely": (TwiceAsClose, NO_LIMIT, NO_LIMIT, "noise"),
+    "labels follow the secret twice as closely, with a limit": (TwiceAsClose, CLAIMED, CLAIMED, "noise"),
+}
+# And only where there is noise.
 BROKEN_NOISE = {
     "labels are the secret's": (LabelTells, CLAIMED, CLAIMED, "labels"),
     "noise cancels": (NoiseCancels, NO_LIMIT, NO_LIMIT, "noise"),

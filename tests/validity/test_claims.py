@@ -5,6 +5,7 @@ import itertools
 import pytest
 from broken_lives import (
     BROKEN,
+    BROKEN_CHANNEL,
     BROKEN_DRAWS,
     BROKEN_NOISE,
     CLAIMED,
@@ -48,11 +49,12 @@ def test_a_broken_deployment_is_caught(what, decode):
     [
         *itertools.product(BROKEN_DRAWS, ("argmax", "sample")),
         *itertools.product(BROKEN_NOISE, ("argmax",)),
+        *itertools.product(BROKEN_CHANNEL, ("sample",)),
     ],
 )
 def test_a_deployment_that_tells_is_caught_by_the_claim_that_it_breaks(what, decode):
-    """Labels that tell, or are not drawn; noise that cancels, comes again or is not served: few lives show it."""
-    kind, budget, claimed, claim = (BROKEN_DRAWS | BROKEN_NOISE)[what]
+    """Labels that tell, or are not drawn; that follow the secret too closely; noise that is none, or old."""
+    kind, budget, claimed, claim = (BROKEN_DRAWS | BROKEN_NOISE | BROKEN_CHANNEL)[what]
     found = {seed: findings_of(kind, budget, claimed, decode, seed, FEW_LIVES) for seed in SEEDS}
     missed = [seed for seed in SEEDS if {one.claim: one.holds for one in found[seed]}[claim] is not False]
     assert not missed, f"{what} passed with seeds {missed}"

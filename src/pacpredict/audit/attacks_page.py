@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pacpredict.audit.appendix import Attack
-from pacpredict.audit.cells import faint, measured
+from pacpredict.audit.cells import faint, measured, moved
 from pacpredict.audit.estimates import Estimate
 from pacpredict.audit.run import Audit
 from pacpredict.audit.words import ADVERSARIES, name_of, show
@@ -41,7 +41,7 @@ def duels_section(audit: Audit) -> Markup:
             show(one.told),
             measured(one.success),
             show(one.ceiling),
-            f"{one.largest_odds:.3g}",
+            moved(one.largest_odds),
         ]
         for one in audit.duels
     ]
@@ -62,8 +62,8 @@ def duels_section(audit: Audit) -> Markup:
         ),
         figures(head, rows, n_words=2),
         faint(
-            "Whoever sees labels has what a client gets; all others have the whole history, noise and all. Odds are "
-            "limited where it says so."
+            "Whoever sees labels has those that clients get, and not their charges; all others have the whole history, "
+            "noise and all. Odds are limited where it says so."
         ),
     )
 

@@ -19,6 +19,7 @@ and of what is served, which no seed repeats, that
 """
 
 import itertools
+import math
 
 import numpy as np
 
@@ -33,11 +34,16 @@ from pacpredict.audit.estimates import (
     variance_of,
 )
 from pacpredict.audit.lives import Begin, Life, Scene, Seen, set_scene
+from pacpredict.audit.power import POWER, noticeable_variance
 from pacpredict.audit.randomness import FALSE_ALARM, check_entropy
 from pacpredict.mechanism.budget import Budget
 from pacpredict.types import BoolArray, Votes
 
 N_LIVES = 60
+# Lives that are played at most to tell whether labels through a channel follow the secret twice as closely as they are
+# said to. At 0.125 nats each some sixty tell it on average, of an honest mechanism and of one that is not.
+_MOST_LIVES = 480
+_ENOUGH_EVIDENCE = math.log(2 / (1 - LEVEL))
 # Lives as they are served. Their hundred releases or more show whether there is noise; how much, the others do.
 _N_SERVED = 8
 # Of a source that is new in every release this many have the size of another at most (see `Seen.repeats`).
@@ -70,6 +76,14 @@ def examine(
     targets = itertools.cycle(scene.targets.tolist())
     for life in range(n_lives):
         Life(begin, scene, rng, seen, None if life % 2 else next(targets)).play()
+    further = Seen(
+        evidence=seen.evidence
+    )  # how many more there are depends on what was seen: other claims stay apart
+    for life in range(n_lives, _MOST_LIVES if finite else n_lives):
+        if abs(further.evidence) >= _ENOUGH_EVIDENCE:
+            break
+        Life(begin, scene, rng, further, None if life % 2 else next(targets)).play()
+    seen.evidence = further.evidence
     outside = scene._replace(claimed=served or claimed)
     for _ in range(_N_SERVED):
         Life(begin, outside, rng, as_served, next(targets), is_served=True).play()
@@ -134,9 +148,20 @@ def _judge_noise(scene: Scene, seen: Seen) -> Finding:
     words = f"beyond what is claimed, by {'labels' if scene.finite else 'variance'}: {shown}"
     is_enough = all(one.high >= 0 for one in surplus) and not seen.too_coupled
     if scene.finite:
-        return Finding("noise", is_enough, words)
+        is_closer = seen.evidence >= _ENOUGH_EVIDENCE
+        told = (
+            "it was"
+            if is_closer
+            else "it was not"
+            if -seen.evidence >= _ENOUGH_EVIDENCE
+            else "nobody can tell"
+        )
+        words += f"; twice as close to the secret as is claimed: {told}"
+        return Finding("noise", is_enough and not is_closer, words)
     follows, repeats = students_mean(seen.products()), seen.repeats()
+    most = noticeable_variance(max(map(len, seen.surplus.values())))
     words += (
+        f"; less than {most:.2f} of the claimed variance would have been noticed in {100 * POWER:.0f} % of audits"
         f"; correlation of two in turn {follows.value:+.3f} ({follows.low:+.3f} to {follows.high:+.3f})"
         f"; {repeats:,} that came again"
     )

@@ -91,16 +91,24 @@ def mean_of(values: npt.ArrayLike, level: float = LEVEL) -> Estimate:
 
 def _least_mean(values: FloatArray, tail: float) -> float:
     """Return the largest m against which bets have won 1 / tail times what was staked."""
-    wanted = math.log(_STAKES.size / tail)
     low, high = 0.0, float(values.mean())  # at their own mean values win nothing
     for _ in range(_HALVINGS):
         m = (low + high) / 2
         if m <= 0:
             return 0.0
-        with np.errstate(divide="ignore"):  # whoever stakes everything may lose it
-            grown = np.log1p(_STAKES[:, None] * (values / m - 1)).sum(axis=1)
-        low, high = (m, high) if np.logaddexp.reduce(grown) >= wanted else (low, m)
+        low, high = (m, high) if _has_won(values, m, tail) else (low, m)
     return low
+
+
+def _has_won(values: FloatArray, m: float, tail: float) -> bool:
+    with np.errstate(divide="ignore"):  # whoever stakes everything may lose it
+        grown = np.log1p(_STAKES[:, None] * (values / m - 1)).sum(axis=1)
+    return bool(np.logaddexp.reduce(grown) >= math.log(_STAKES.size / tail))
+
+
+def mean_passes(values: npt.ArrayLike, ceiling: float) -> bool:
+    """Tell whether the lower end of `mean_of` is above a ceiling, without looking for it."""
+    return ceiling < 1 and _has_won(np.asarray(values, np.float64), ceiling, (1 - LEVEL) / 2)
 
 
 def least_to_tell(ceiling: float, *, of_means: bool) -> int | None:

@@ -1,6 +1,6 @@
 """The part of an audit's page that is about membership: how often it is told, and who is found."""
 
-from pacpredict.audit.cells import measured, together
+from pacpredict.audit.cells import measured, moved, together
 from pacpredict.audit.estimates import RATES
 from pacpredict.audit.membership import Inference
 from pacpredict.audit.run import Audit
@@ -30,7 +30,7 @@ def futures_section(audit: Audit) -> Markup:
                 f"{last.charged_nats:.3g}",
                 measured(last.success),
                 show(last.ceiling),
-                f"{found.largest_shift:.2g}",
+                moved(found.largest_shift),
             ]
         )
     table = figures(["what is asked", "questions", "nats charged", "told", "at most", "log-odds moved"], rows)
@@ -39,7 +39,7 @@ def futures_section(audit: Audit) -> Markup:
         tag(
             "p",
             "Of every unit the attacker computes exactly how probably it was trained on, and guesses what is more "
-            "probable. Only questions on which models differ count: all others are free and tell nothing.",
+            "probable. Only questions on which models differ count: all others tell nothing about that.",
         ),
         _keyed(_growth(audit.inferences[0]), "Within what is claimed, the pool's records at random."),
         _keyed(

@@ -83,6 +83,10 @@ class Seen:
         default_factory=list
     )  # of the releases of each life, in claimed deviations
     too_coupled: int = 0  # labels through a channel that carried more than a step
+    # That labels follow the secret twice as closely as the mechanism says: the logarithm of how much likelier they are
+    # then. If they are as it says, this reaches log(1 / p) in no more than a share p of all audits, however long one
+    # goes on (Ville's inequality); and if they follow it twice as closely, it falls to -log(1 / p) no more often.
+    evidence: float = 0.0
     astray: int = 0  # releases after which the mechanism does not believe what follows from them
     mislabelled: int = 0  # releases with another label than follows from them
     # Of each answer of the belief whether its label was the secret's, and the likelier one, less how likely that was:
@@ -223,9 +227,10 @@ class Life:
         seen, scene = self.seen, self.scene
         seen.uncharged += entry.charged_steps == 0
         read = _read_label if scene.finite else _read_noise
-        gain, surplus, leaked, noise = read(
+        gain, surplus, leaked, noise, evidence = read(
             scene, q, entry, belief, self.ledger.belief() - before, self.secret
         )
+        seen.evidence += evidence
         seen.surplus[self.member is not None].append(surplus)
         if noise is not None:
             self.noise.append(noise)
@@ -283,6 +288,7 @@ class _Reading(NamedTuple):
     surplus: float
     leaked: float  # nats that it carries by its own account; 0 for noise, which is measured instead
     noise: float | None = None  # in claimed standard deviations
+    evidence: float = 0.0  # see `Seen`; none of noise, which is measured instead
 
 
 def _read_noise(
@@ -316,9 +322,15 @@ def _read_label(
     w = float(np.clip(belief[voted].sum(), _UNSURE, 1 - _UNSURE))
     odds = max(math.expm1(gained), 0.0) * w
     coupling = odds / (1 + odds)
-    own = belief[upper == upper[secret]].sum() * (1 - coupling) + coupling
+    mass = float(belief[upper == upper[secret]].sum())
+    # How likely the secret's own label is with this coupling, and with twice as much.
+    own, closer = (mass * (1 - c) + c for c in (coupling, min(2 * coupling, 1.0)))
+    ratio = closer / own if voted[secret] else (1 - closer) / (1 - own)
     return _Reading(
-        np.where(voted, gained, 0.0), float(own - voted[secret]), _channel_information(w, coupling)
+        np.where(voted, gained, 0.0),
+        own - float(voted[secret]),
+        _channel_information(w, coupling),
+        evidence=math.log(max(ratio, _UNSURE)),
     )
 
 

@@ -52,10 +52,11 @@ def _audited(audit: Audit) -> Markup:
     limit = "none" if about["odds_limit"] is None else f"{about['odds_limit']:g}"
     rows: list[tuple[str, Child]] = [
         ("artifact", tag("code", about["identity"])),
-        ("models", f"{about['models']} x {about['learner']}, decoder {about['decoder']}"),
+        ("models", f"{about['models']} x {about['title']}, decoder {about['decoder']}"),
         ("pool", f"{about['records']:,} records; {about['units']:,} {about['unit']}s are protected"),
         ("models differ on", f"{show(about['contested_share'])} of the pool's own records"),
         ("claimed", f"{about['total_nats']:.6g} nats in all, {power(about['step_budget_nats'])} an answer"),
+        ("charged", "for every answer" if about["charging"] == "flat" else "where models differ"),
         ("limit on log-odds", limit),
         ("simulated", f"{audit.plan.n_trials:,} futures of each kind; {_INTERVALS}"),
     ]

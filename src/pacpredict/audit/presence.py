@@ -5,9 +5,12 @@ with the record all models vote, and without it those that lack it. Retraining w
 for real. Compared is how often an answer is the record's own label in either, by each decoder and for one unprotected
 model.
 
-The attacker who tells the worlds apart knows, of each record, how probable its own label is in either: the strongest
-there can be, of those who see whether labels are the record's own. Not looked at are charges, which show whether all
-models agree, and which of the other labels comes. Of two classes what is computed is exact, given the votes.
+The attacker who tells the worlds apart knows, of each record, how probable its own label is in either, and whether an
+answer is charged: the strongest there can be, of those who see charges and whether labels are the record's own. Beside
+it stands what labels tell alone. A charge shows whether all models agree, unless every answer is charged alike. Not
+looked at is which of the other labels comes. Of two classes what is computed of one question is exact, given the votes.
+Of many, answers are taken to be independent, so that no more are asked than that holds for; but where votes are tied
+those of `map` lean together, which is passed over.
 """
 
 import math
@@ -16,12 +19,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from pacpredict import defaults
 from pacpredict.audit.estimates import RATES
 from pacpredict.audit.subject import Subject
 from pacpredict.core.belief import Belief
 from pacpredict.core.calibrate import calibrate_votes
 from pacpredict.exceptions import InvalidInput
 from pacpredict.learners.learner import Learner
+from pacpredict.mechanism.budget import Charging
 from pacpredict.training.pool import Pool
 from pacpredict.training.subsets import Subsets
 from pacpredict.training.train import train
@@ -30,8 +35,13 @@ from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
 # One unprotected model, which was trained on the record or was not; then the decoders.
 Answerer = Literal["one model", "argmax", "sample", "map"]
 ANSWERERS: tuple[Answerer, ...] = ("one model", "argmax", "sample", "map")
-# Imperceptible variants of a record that are asked about, each answered anew.
+# What an attacker looks at. Every reply says what it was charged.
+Sees = Literal["labels", "labels and charges"]
+SEES: tuple[Sees, ...] = ("labels", "labels and charges")
+# Imperceptible variants of a record that are asked about at most, each answered anew.
 N_VARIANTS = 1000
+# By how much the belief may move while they are asked: so much more than a binomial number the count of labels varies.
+_DRIFT = 0.01
 # Draws by which probabilities are estimated where more than two classes are voted for.
 _N_DRAWS = 4000
 # False positive rates of a curve, evenly spread over a logarithmic axis.
@@ -45,8 +55,13 @@ class Presence(NamedTuple):
     step_budget: float
     records: int
     questions: int  # about each record
+    sees: Sees
     own_label_in: float  # how often an answer is the record's own label, with it in the pool
     own_label_out: float  # and without
+    charged_in: (
+        float | None
+    )  # share of the records whose answers are charged; None of a model that charges nothing
+    charged_out: float | None
     advantage: float  # of the best test: true less false positives
     tpr: list[float]  # at the false positive rates of estimates.RATES
     curve: list[tuple[float, float]]  # of the best test, false and true positive rates
@@ -114,41 +129,71 @@ def retrain_without(
     return votes
 
 
+def n_variants(step_budget: float) -> int:
+    """Return how many variants may be asked about while each answer is as if it were the first; 1: none but the record.
+
+    Answers move the belief, and later ones follow it: after many large steps they all are what the secret says. Of a
+    label with mass w the mass varies by 2 b n w (1 - w) after n answers, and the mean of n labels by w (1 - w) / n.
+    """
+    return max(1, min(N_VARIANTS, math.isqrt(int(_DRIFT / (2 * step_budget)))))
+
+
 class Rates(NamedTuple):
-    """How probably an answer about each record is its own label, with it in the pool and without."""
+    """How an answer about each record looks, with it in the pool and without."""
 
-    inside: FloatArray
+    inside: FloatArray  # how probably it is the record's own label
     outside: FloatArray
+    charged_inside: BoolArray | None = None  # whether it is charged; None of a model that charges nothing
+    charged_outside: BoolArray | None = None
+
+    def told_by_charge(self) -> BoolArray:
+        """Tell of which records a charge alone says whether they are in the pool."""
+        if self.charged_inside is None or self.charged_outside is None:
+            return np.zeros(self.inside.size, np.bool_)
+        return self.charged_inside != self.charged_outside
 
 
-def rates_of(worlds: Worlds, answerer: Answerer, step_budget: float) -> Rates:
+def rates_of(
+    worlds: Worlds, answerer: Answerer, step_budget: float, charging: Charging = defaults.CHARGING
+) -> Rates:
     if answerer == "one model":
         own_vote = worlds.inside == worlds.labels[:, None]
         inside = (own_vote & worlds.trained_on).sum(axis=1) / worlds.trained_on.sum(axis=1)
         return Rates(inside, np.asarray((worlds.outside == worlds.labels[:, None]).mean(axis=1)))
-    return Rates(
-        *(
-            own_label_rates(votes, worlds.labels, answerer, step_budget)
-            for votes in (worlds.inside, worlds.outside)
-        )
-    )
+    both = (worlds.inside, worlds.outside)
+    inside, outside = (own_label_rates(votes, worlds.labels, answerer, step_budget) for votes in both)
+    return Rates(inside, outside, *(is_charged(votes, charging) for votes in both))
 
 
-def measure(rates: Rates, answerer: Answerer, step_budget: float, n_questions: int = 1) -> Presence:
+def is_charged(votes: Votes, charging: Charging) -> BoolArray:
+    """Tell which records' answers are charged while the budget lasts and no limit on odds is near."""
+    return np.asarray((votes.min(axis=1) < votes.max(axis=1)) | (charging == "flat"))
+
+
+def measure(
+    rates: Rates, answerer: Answerer, step_budget: float, n_questions: int = 1, sees: Sees = "labels"
+) -> Presence:
     """Say how well the best test tells, by answers about a record, whether it is in the pool."""
-    inside, outside = rates
-    advantage, tpr, curve = tell_apart(inside, outside, n_questions)
+    told = rates.told_by_charge() if sees == "labels and charges" else None
+    advantage, tpr, curve = tell_apart(rates.inside, rates.outside, n_questions, told)
     return Presence(
         answerer,
         step_budget,
-        inside.size,
+        rates.inside.size,
         n_questions,
-        float(inside.mean()),
-        float(outside.mean()),
+        sees,
+        float(rates.inside.mean()),
+        float(rates.outside.mean()),
+        _share(rates.charged_inside),
+        _share(rates.charged_outside),
         advantage,
         tpr,
         curve,
     )
+
+
+def _share(charged: BoolArray | None) -> float | None:
+    return None if charged is None else float(charged.mean())
 
 
 def own_label_rates(votes: Votes, labels: IntArray, decode: Answerer, step_budget: float) -> FloatArray:
@@ -196,18 +241,24 @@ def _rate_by_drawing(votes: Votes, label: int, decode: Answerer, b: float) -> fl
 
 
 def tell_apart(
-    inside: FloatArray, outside: FloatArray, n_questions: int
+    inside: FloatArray, outside: FloatArray, n_questions: int, told: BoolArray | None = None
 ) -> tuple[float, list[float], list[tuple[float, float]]]:
     """Return the advantage of the best test, its true positives at low false ones, and its curve, over all records.
 
     Seen is how many of the answers are the record's own label: a binomial number in either world. The best test says
-    "in" where the likelihood ratio is largest; where several outcomes tie at the threshold it says so at random.
+    "in" where the likelihood ratio is largest; where several outcomes tie at the threshold it says so at random. Of
+    records that are `told` something else is seen, too, that is never the same in both worlds.
     """
     from scipy.stats import binom  # noqa: PLC0415  # takes time to import
 
     counts = np.arange(n_questions + 1)
-    of_in = binom.pmf(counts, n_questions, np.clip(inside, 0, 1)[:, None]).ravel() / inside.size
-    of_out = binom.pmf(counts, n_questions, np.clip(outside, 0, 1)[:, None]).ravel() / outside.size
+    of_in = binom.pmf(counts, n_questions, np.clip(inside, 0, 1)[:, None]) / inside.size
+    of_out = binom.pmf(counts, n_questions, np.clip(outside, 0, 1)[:, None]) / outside.size
+    if told is not None:
+        apart = of_out[told]
+        of_out[told] = 0.0  # what is seen then is seen with the record in the pool only
+        of_in, of_out = (np.concatenate(parts) for parts in ((of_in, 0 * apart), (of_out, apart)))
+    of_in, of_out = of_in.ravel(), of_out.ravel()
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(of_in > 0, of_in / of_out, 0.0)
     order = np.argsort(-ratio, kind="stable")

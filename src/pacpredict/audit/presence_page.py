@@ -5,9 +5,10 @@ from typing import Any
 
 from pacpredict.audit.cells import said, together
 from pacpredict.audit.estimates import RATES
-from pacpredict.audit.presence import Answerer, Presence
+from pacpredict.audit.presence import SEES, Answerer, Presence
 from pacpredict.audit.run import Audit
 from pacpredict.audit.words import pool_in_words, show
+from pacpredict.mechanism.budget import Charging
 from pacpredict.pages.document import figure, figures, legend, section
 from pacpredict.pages.markup import Child, Markup, join, tag
 from pacpredict.pages.svg import Point, Scale, Series, plot
@@ -36,19 +37,13 @@ def presence_section(audit: Audit) -> Markup:
     remembered = _at_step(next(iter(audit.presences.values())), step)
     return section(
         "Not promised: is a record in the pool at all?",
-        tag(
-            "p",
-            "No theorem covers this. Measured is how often an answer about a record is its own label, with the record "
-            "in the pool and without, and how many of those in the pool the best test finds by that at a rate of false "
-            "alarms. Whoever reads what an answer was charged learns at once whether all models agree, and may find "
-            "more. "
-            "Records that were chosen because they are remembered best look worse by the votes that chose them than "
-            "they are.",
-        ),
+        tag("p", _explained(audit.about["charging"])),
         said(pool_in_words(audit)),
         [
             figure(
-                presence_curves([one._asdict() for one in remembered if one.questions == n], words),
+                presence_curves(
+                    [one._asdict() for one in as_clients_see(remembered) if one.questions == n], words
+                ),
                 join(legend(*CURVES.values(), ("limit", "by chance")), words),
             )
             for n, words in _questions(remembered)
@@ -58,16 +53,37 @@ def presence_section(audit: Audit) -> Markup:
     )
 
 
+def _explained(charging: Charging) -> str:
+    on_hand = (
+        " Likewise charges tell more by the votes on hand than they do: the half of the models that lack a record "
+        "agrees more easily than all of them would."
+    )
+    return (
+        "No theorem covers this. Measured is how often an answer about a record is its own label, and how often it is "
+        "charged, with the record in the pool and without, and how many of those in the pool the best test finds by "
+        "that at a rate of false alarms: by labels and charges, which every client sees, and below that, smaller, by "
+        "labels alone. Records that were chosen because they are remembered best look worse by the votes that chose "
+        f"them than they are.{'' if charging == 'flat' else on_hand}"
+    )
+
+
 def _questions(found: Sequence[Presence]) -> list[tuple[int, str]]:
     """Return in how many questions each record is asked about, and the words for that."""
     numbers = sorted({one.questions for one in found})
-    words = "Found of the records that are remembered best, against false alarms, both logarithmic:"
+    words = (
+        "Found by labels and charges, of those remembered best, by the votes on hand, against false alarms:"
+    )
     return [(n, f"{words} {'one question each' if n == 1 else f'{n:,} variants of each'}.") for n in numbers]
 
 
 def _at_step(found: Sequence[Presence], step_budget: float) -> list[Presence]:
     """Return what was found at the deployment's own step; JSON has a larger one, too."""
     return [one for one in found if one.step_budget == step_budget or one.answerer == "one model"]
+
+
+def as_clients_see(found: Sequence[Presence]) -> list[Presence]:
+    """Leave out what labels tell alone, but of one model, which charges nothing."""
+    return [one for one in found if one.sees == SEES[-1] or one.answerer == "one model"]
 
 
 def presence_curves(found: Sequence[Mapping[str, Any]], says: str) -> Markup:
@@ -84,23 +100,34 @@ def presence_curves(found: Sequence[Mapping[str, Any]], says: str) -> Markup:
 
 
 def _table(found: Sequence[Presence]) -> Markup:
+    """Set what labels and charges tell above what labels tell alone."""
     head = [
         "who answers",
         "questions",
-        "own label, in",
-        "own label, out",
+        "own label, in / out",
+        "charged, in / out",
         "advantage",
         *(together(f"found at {100 * rate:g} %") for rate in RATES),
     ]
-    rows: list[list[Child]] = [
-        [
-            one.answerer,
-            f"{one.questions:,}",
-            f"{one.own_label_in:.3f}",
-            f"{one.own_label_out:.3f}",
-            f"{one.advantage:.3f}",
-            *(show(rate) for rate in one.tpr),
-        ]
-        for one in found
-    ]
+    by_labels = {(one.answerer, one.questions): one for one in found if one.sees == "labels"}
+    rows: list[list[Child]] = []
+    for one in as_clients_see(found):
+        alone = by_labels[one.answerer, one.questions]
+        rows.append(
+            [
+                one.answerer,
+                f"{one.questions:,}",
+                f"{one.own_label_in:.3f} / {one.own_label_out:.3f}",
+                "" if one.charged_in is None else f"{one.charged_in:.3f} / {one.charged_out:.3f}",
+                _above(f"{one.advantage:.3f}", f"{alone.advantage:.3f}"),
+                *(
+                    _above(show(rate), show(by_label))
+                    for rate, by_label in zip(one.tpr, alone.tpr, strict=True)
+                ),
+            ]
+        )
     return figures(head, rows)
+
+
+def _above(value: str, by_labels: str) -> Markup:
+    return join(value, tag("small", by_labels))

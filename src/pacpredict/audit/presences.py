@@ -4,20 +4,23 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.presence import (
     ANSWERERS,
-    N_VARIANTS,
+    SEES,
     Presence,
     Worlds,
     measure,
     memorised,
+    n_variants,
     rates_of,
     retrain_without,
     worlds_on_hand,
 )
 from pacpredict.audit.subject import Subject
 from pacpredict.exceptions import InvalidInput
+from pacpredict.mechanism.budget import Charging
 from pacpredict.training.fit import Progress, no_progress
 from pacpredict.training.pool import Pool
 from pacpredict.types import IntArray, Votes
@@ -37,16 +40,22 @@ def choose_records(subject: Subject, n_others: int, seed: int) -> tuple[IntArray
     return order[:N_REMEMBERED], others
 
 
-def measure_all(worlds: Worlds, steps: Sequence[float]) -> list[Presence]:
-    """Measure one unprotected model, and every decoder at every step, by one question and by many."""
+def measure_all(
+    worlds: Worlds, steps: Sequence[float], charging: Charging = defaults.CHARGING
+) -> list[Presence]:
+    """Measure one unprotected model, and every decoder at every step, by one question and, at small steps, by many.
+
+    Both for whoever looks at labels alone, and for whoever looks at charges, too.
+    """
     model = rates_of(worlds, ANSWERERS[0], steps[0])
     found = [measure(model, ANSWERERS[0], steps[0])]  # it has no noise to draw anew
     for step in steps:
-        rates = {decoder: rates_of(worlds, decoder, step) for decoder in ANSWERERS[1:]}
+        rates = {decoder: rates_of(worlds, decoder, step, charging) for decoder in ANSWERERS[1:]}
         found += [
-            measure(rates[decoder], decoder, step, n_questions)
-            for n_questions in (1, N_VARIANTS)
+            measure(rates[decoder], decoder, step, n_questions, sees)
+            for n_questions in sorted({1, n_variants(step)})
             for decoder in rates
+            for sees in SEES
         ]
     return found
 
@@ -85,19 +94,17 @@ def check_retrained(n_retrained: int, n_records: int) -> None:
 def presences(
     artifact: Artifact, pool: Pool, subject: Subject, n_retrained: int, seed: int, n_jobs: int | None
 ) -> Iterator[tuple[str, list[Presence]]]:
+    """Measure by the votes on hand, and last, if that is asked for, by training again."""
     remembered, others = choose_records(subject, _N_OTHERS, seed)
-    steps = sorted({subject.budget.step, LARGE_STEP})
-    on_hand = f"the {len(remembered):,} remembered best, by the votes on hand"
-    yield on_hand, measure_all(worlds_on_hand(subject, remembered), steps)
-    if others.size:
-        yield (
-            f"{len(others):,} others, by the votes on hand",
-            measure_all(worlds_on_hand(subject, others), steps),
-        )
+    steps, charging = sorted({subject.budget.step, LARGE_STEP}), subject.budget.charging
+    best = f"the {len(remembered):,} remembered best"
+    for which, records in ((best, remembered), (f"{len(others):,} others", others)):
+        if records.size:
+            worlds = worlds_on_hand(subject, records)
+            yield f"{which}, by the votes on hand", measure_all(worlds, steps, charging)
     if n_retrained:
         records = remembered[:n_retrained]
         votes = votes_without(artifact, pool, subject, records, n_jobs=n_jobs)
-        seen = worlds_on_hand(subject, records)
-        yield f"the {len(records):,} remembered best, by the votes on hand", measure_all(seen, steps)
-        without = seen._replace(outside=votes)
-        yield f"the {len(records):,} remembered best, by training without them", measure_all(without, steps)
+        seen, which = worlds_on_hand(subject, records), f"the {len(records):,} remembered best"
+        yield f"{which}, by the votes on hand", measure_all(seen, steps, charging)
+        yield f"{which}, by training without them", measure_all(seen._replace(outside=votes), steps, charging)

@@ -65,7 +65,7 @@ class Plan(NamedTuple):
     n_runs: int = 50  # against each of them
     n_retrained: int = 0  # records without which all models are trained again
     seed: int = 1
-    n_jobs: int | None = None
+    n_jobs: int = -1  # threads, and models trained at a time; -1: one per core
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,7 @@ def describe(artifact: Artifact, subject: Subject) -> dict[str, Any]:
         "name": artifact.path.name,
         "identity": artifact.identity,
         "learner": artifact.learner.name,
+        "title": artifact.learner.title,
         "models": subject.n_models,
         "records": len(subject.votes),
         "units": subject.n_units,
@@ -150,6 +151,7 @@ def describe(artifact: Artifact, subject: Subject) -> dict[str, Any]:
         "step_budget_nats": budget.step,
         "total_nats": budget.total,
         "odds_limit": budget.exposure,
+        "charging": budget.charging,
         "contested_share": subject.contested().size / len(subject.votes),
         "prior": subject.priors["membership"],
     }

@@ -92,9 +92,10 @@ class Subject:
         """Return the records on which models differ: all others teach nobody anything."""
         found = np.flatnonzero(self.votes.min(axis=1) < self.votes.max(axis=1))
         if not found.size:
+            charged = "" if self.budget.charging == "flat" else ", and nothing is charged for them"
             raise InvalidVotes(
                 "all models agree on all records of the pool, so that answers about these reveal nothing: there is "
-                "nothing to attack with them, and nothing is charged for them. `pacpredict evaluate` says whether "
+                f"nothing to attack with them{charged}. `pacpredict evaluate` says whether "
                 "such models are better than always the most frequent class; `audit --ledger` what other questions "
                 "have exposed so far"
             )

@@ -9,8 +9,11 @@ from typing import Any
 from pacpredict.audit.adversaries import Adversary, Duel
 from pacpredict.audit.estimates import RATES, TruePositives, least_to_tell
 from pacpredict.audit.membership import Inference
-from pacpredict.audit.presence import N_VARIANTS, Presence
+from pacpredict.audit.power import POWER, noticeable_games, noticeable_means
+from pacpredict.audit.presence import N_VARIANTS, SEES, Answerer, Presence
 from pacpredict.audit.run import Audit
+from pacpredict.core.decode import DECODERS
+from pacpredict.mechanism.budget import Charging
 
 ASSUMED = (
     "The attacker knows all records, subsets, models and code, and the whole history. Hidden are secret and chance.",
@@ -25,7 +28,7 @@ NOT_TESTED = (
     "By lives of the mechanism: questions on which models give three labels or more, and requests of several rows.",
     "Other deployments over the same records.",
     "Questions that no search of this audit found. The ceilings hold for these, too.",
-    "Whether a record is in the pool is measured by labels alone, not by charges, and nothing is promised of that.",
+    "Whether a record is in the pool, of which nothing is promised: by times, or by which of the other labels comes.",
 )
 # The rate of false alarms at which words speak of the pool.
 POOL_RATE = 0.001
@@ -144,7 +147,31 @@ def verdict(audit: Audit) -> list[str]:
         f"{show(strongest.success.value)} of {strongest.runs:,} games ({show(strongest.success.low)} to "
         f"{show(strongest.success.high)}); the ceiling is {show(strongest.ceiling)}{_share_of_the_way(strongest)}."
     )
-    return [head, *open_ones, on_average, at_worst]
+    return [head, *open_ones, *noticeable(audit), on_average, at_worst]
+
+
+def noticeable(audit: Audit) -> Iterator[str]:
+    """Say how large a breach would have been noticed: that nothing was found says no more than this."""
+    seen: list[str] = []
+    for found in (audit.inferences[0], audit.larger):
+        ceiling, nats = found.looks[-1].ceiling, f"{found.looks[-1].charged_nats:.3g} nats"
+        if ceiling >= 1:
+            yield f"After {nats} nothing is promised about membership, so that no success could contradict it."
+        if (least := noticeable_means(found.trials, ceiling)) is not None:
+            seen.append(
+                f"by {found.trials:,} futures of {nats} from {show(least.alike)} on if it is the same in all of them, "
+                f"and from {show(least.all_or_nothing)} on if everybody is told in some and nobody in the others "
+                f"(promised: {show(ceiling)})"
+            )
+    duel = max(audit.duels, key=lambda one: one.ceiling)  # all have as many games
+    if (rate := noticeable_games(duel.runs, duel.ceiling)) is not None:
+        whom = f"an adversary who is after one {audit.about['unit']}"
+        seen.append(f"by {duel.runs:,} games of {whom} from {show(rate)} on (promised: {show(duel.ceiling)})")
+    if seen:
+        yield (
+            "A success above what is promised would have been noticed, with a chance of "
+            f"{100 * POWER:.0f} %: {'; '.join(seen)}. A smaller breach may pass."
+        )
 
 
 def _share_of_the_way(duel: Duel) -> str:
@@ -164,34 +191,73 @@ def name_of(one: Duel) -> str:
 def pool_in_words(audit: Audit) -> list[str]:
     """Say what the deployment's own answers tell about being in the pool, and which decoder would tell least."""
     decoder, step = audit.about["decoder"], audit.about["step_budget_nats"]
-    name, found = next(iter(audit.presences.items()))
+    name, found = _to_speak_of(audit)
     model = next(one for one in found if one.answerer == "one model")
-    once, often = (
-        {
-            one.answerer: _found(one)
-            for one in found
-            if one.step_budget == step and one.questions == n and one is not model
-        }
-        for n in (1, N_VARIANTS)
-    )
-    least = [min(rates, key=lambda one: rates[one]) for rates in (once, often)]
-    which = (
-        f"`{least[0]}` tells least of the three decoders"
-        if least[0] == least[1]
-        else f"`{least[0]}` tells least of the three decoders by one question, and `{least[1]}` by many"
+    rates = {
+        (one.sees, one.questions, one.answerer): _found(one)
+        for one in found
+        if one.step_budget == step and one is not model
+    }
+    numbers = sorted({n for _, n, _ in rates})
+    by_charges, by_labels = (
+        " and ".join(show(rates[seen, n, decoder]) for n in numbers) for seen in reversed(SEES)
     )
     return [
         (
-            f"Of {name}: whoever asks about a record once finds {show(once[decoder])} to be in the pool by a label "
-            f"of `{decoder}`, and {show(often[decoder])} by {N_VARIANTS:,} variants that nobody would tell apart, at "
-            f"{show(POOL_RATE)} false alarms. One unprotected model tells {show(_found(model))}."
+            f"Of {name}: whoever asks about a record once{_often(numbers)} finds {by_charges} to be in the pool by "
+            f"labels and charges of `{decoder}`, at {show(POOL_RATE)} false alarms, and by labels alone {by_labels}. "
+            f"One unprotected model tells {show(_found(model))}.{_beyond(numbers)}"
         ),
-        (
-            f"Here {which}: {show(once[least[0]])} and {show(often[least[1]])}. Where being in the pool is the secret, "
-            "take what tells least, with a small step, and limit how much each client may ask. This is measured, not "
-            "proved."
-        ),
+        _charges_in_words(audit.about["charging"], next(one for one in found if one is not model)),
+        _least_in_words({n: {one: rates[SEES[-1], n, one] for one in DECODERS} for n in numbers}),
     ]
+
+
+def _often(numbers: list[int]) -> str:
+    return (
+        f", or about {numbers[-1]:,} variants of it that nobody would tell apart," if len(numbers) > 1 else ""
+    )
+
+
+def _beyond(numbers: list[int]) -> str:
+    measured = numbers[-1] == N_VARIANTS
+    return (
+        "" if measured else " More variants were not measured: at this step their answers follow one another."
+    )
+
+
+def _to_speak_of(audit: Audit) -> tuple[str, list[Presence]]:
+    """Return what was found of those remembered best: by training again, if that was done, else by votes on hand."""
+    named = list(audit.presences.items())
+    return named[-1 if audit.plan.n_retrained else 0]
+
+
+def _charges_in_words(charging: Charging, one: Presence) -> str:
+    if charging == "flat" or one.charged_in is None or one.charged_out is None:
+        return (
+            "Every answer is charged alike here, so that charges tell nothing, while the budget lasts and no limit on "
+            "odds is near."
+        )
+    return (
+        "A charge tells whether all models agree, whichever decoder answers: of these records "
+        f"{show(one.charged_in)} are charged for with the record in the pool, and {show(one.charged_out)} without. "
+        "With `--charging flat` charges would tell nothing while the budget lasts."
+    )
+
+
+def _least_in_words(by_number: dict[int, dict[Answerer, float]]) -> str:
+    least = {n: min(rates, key=lambda one: rates[one]) for n, rates in by_number.items()}
+    once, often = least[1], least[max(least)]
+    which = (
+        f"`{once}` tells least of the three decoders"
+        if once == often
+        else f"`{once}` tells least of the three decoders by one question, and `{often}` by many"
+    )
+    rates = " and ".join(show(by_number[n][one]) for n, one in least.items())
+    return (
+        f"Here {which}: {rates}. Where being in the pool is the secret, take what tells least, with a small step, and "
+        "limit how much each client may ask. This is measured, not proved."
+    )
 
 
 def _found(one: Presence) -> float:

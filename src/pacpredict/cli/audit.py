@@ -72,7 +72,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="records to train all models again without (default: 0)",
     )
     parser.add_argument("--seed", type=count, metavar="N", help="of all that chance decides (default: 1)")
-    parser.add_argument("--jobs", type=jobs, metavar="N", help="threads (default: one per core)")
+    parser.add_argument(
+        "--jobs", type=jobs, metavar="N", help="threads, and models trained at a time (default: one per core)"
+    )
     add_other_decode(parser)
     add_trust(parser)
     parser.add_argument(
@@ -164,7 +166,9 @@ def _print(found: "Audit") -> None:
     ]
     columns = ("attack", "told", "interval, 99.9 %", "at most")
     own, larger = found.about["total_nats"], found.duels[0].total_nats
-    print_table(f"Audit of {found.about['name']}, at its own total of {own:.3g} nats", columns, rows)
+    charged = max(look.charged_nats for _, look in looks)
+    title = f"Audit of {found.about['name']}, after {charged:.3g} of its {own:.3g} nats"
+    print_table(title, columns, rows)
     print()
     print_table(
         f"Adversaries after one {found.about['unit']}, at a total of {larger:.3g} nats instead",

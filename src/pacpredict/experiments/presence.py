@@ -3,10 +3,11 @@
     python -m pacpredict.experiments.presence census --artifact census.pac --cache audit
     python -m pacpredict.experiments.presence digits --artifact digits.pac --cache audit --json
 
-Of the records that models remember best, and of others: how often an answer is the record's own label with it in the
-pool and without, and what the best test finds at few false alarms, by one question and by a thousand imperceptible
-variants of it. The world without a record is seen in two ways: by the models whose subset lacks it, and by training all
-models again without some of the records at a time. Digits are those of scikit-learn, with forests.
+Of the records that models remember best, and of others: how often an answer is the record's own label, and how often it
+is charged, with it in the pool and without, and what the best test finds at few false alarms, by one question and by a
+thousand imperceptible variants of it; by labels alone, and by labels and charges. The world without a record is seen
+in two ways: by the models whose subset lacks it, and by training all models again without some records at a time.
+Digits are those of scikit-learn, with forests.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import numpy as np
 from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.estimates import RATES
-from pacpredict.audit.presence import N_VARIANTS, worlds_on_hand
+from pacpredict.audit.presence import N_VARIANTS, SEES, worlds_on_hand
 from pacpredict.audit.presence_page import CURVES, presence_curves
 from pacpredict.audit.presences import (
     LARGE_STEP,
@@ -104,18 +105,20 @@ def draw(name: str, rows: Sequence[dict[str, Any]]) -> str:
         row
         for row in rows
         if (row["which"], row["without"], row["step_budget"]) == ("remembered", without, STEPS[0])
+        and (row["sees"] == SEES[-1] or row["answerer"] == "one model")
     ]
     title = f"{name}: records in the pool that the best test finds, by false alarms"
     panels = [
         (words, presence_curves([row for row in chosen if row["questions"] == n], title))
         for n, words in (
-            (1, "one question about each record"),
-            (N_VARIANTS, f"{N_VARIANTS:,} variants of it"),
+            (1, "one question about each record, by label and charge"),
+            (N_VARIANTS, f"{N_VARIANTS:,} variants of it, by labels and charges"),
         )
     ]
     says = (
         "Of the records that models remember best, how many are found to be in the pool, against false alarms, both "
-        "logarithmic: by the answers of one unprotected model and of each decoder, by one question and by many."
+        "logarithmic: by the answers of one unprotected model, and by labels and charges of each decoder, by one "
+        "question and by many."
     )
     return stand_alone(panels, [*CURVES.values(), ("limit", "by chance")], title, says)
 
@@ -145,18 +148,26 @@ def main() -> None:
         print(json.dumps({"dataset": options.dataset, "false_positive_rates": RATES, "rows": rows}, indent=2))
         return
     print(
-        f"{options.dataset}: own label, with the record in the pool and out of it; found at few false alarms, percent\n"
+        f"{options.dataset}: own label, and charged, with the record in the pool and out of it; found at few false "
+        "alarms, percent\n"
     )
     print(
-        "records     without     who answers      questions      in    out  advantage    1 %  0.1 %  0.01 %"
+        "records     without     who answers      questions      in    out  charged    out  sees                "
+        "advantage    1 %  0.1 %  0.01 %"
     )
     for row in rows:
-        step = "" if row["answerer"] == "one model" else f" {_power(row['step_budget'])}"
-        found = " ".join(f"{100 * rate:>6.1f}" for rate in row["tpr"])
-        print(
-            f"{row['which']:<11} {row['without']:<11} {row['answerer'] + step:<16} {row['questions']:>9,} "
-            f"{row['own_label_in']:>7.3f} {row['own_label_out']:>6.3f} {row['advantage']:>10.3f} {found}"
-        )
+        _print_row(row)
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    step = "" if row["answerer"] == "one model" else f" {_power(row['step_budget'])}"
+    found = " ".join(f"{100 * rate:>6.1f}" for rate in row["tpr"])
+    charged = ["" if row[name] is None else f"{row[name]:.3f}" for name in ("charged_in", "charged_out")]
+    print(
+        f"{row['which']:<11} {row['without']:<11} {row['answerer'] + step:<16} {row['questions']:>9,} "
+        f"{row['own_label_in']:>7.3f} {row['own_label_out']:>6.3f} {charged[0]:>8} {charged[1]:>6}  {row['sees']:<18} "
+        f"{row['advantage']:>10.3f} {found}"
+    )
 
 
 def _power(step: float) -> str:

@@ -122,7 +122,7 @@ def _protected(report: Facts) -> Markup:
             [
                 f"Which of {about['models']} subsets was trained on, and so of every {_unit(about)} whether it was.",
                 "Against anybody who asks, alone or with others, each question in view of all earlier answers.",
-                "Only labels leave: no probability, no score, no noisy number.",
+                "Only labels and their charges leave: no probability, no score, no noisy number.",
             ]
         ),
         class_="protected",

@@ -195,9 +195,10 @@ class Service:
         self.is_draining = True
 
     def _privacy(self) -> dict[str, Any]:
-        """Return what clients are told; on what models differ only as long as answers tell it, too."""
+        """Return what clients are told; on what models differ only as long as the charges of answers tell it, too."""
         steps, told = self._curator.session.snapshot().spent_steps, self._curator.privacy()
-        return told | {"contested": None} if self._curator.recipe.budget.is_silent(steps) else told
+        budget = self._curator.recipe.budget
+        return told | {"contested": None} if budget.charging == "flat" or budget.is_silent(steps) else told
 
     def _describe_keys(self) -> list[dict[str, Any]]:
         return [] if self._keyring is None else self._keyring.describe()

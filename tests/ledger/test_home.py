@@ -542,6 +542,30 @@ def test_a_running_session_signs_no_ledger_of_the_first_version(home):
         assert database.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
 
 
+@pytest.mark.parametrize("anchored", [False, True])
+def test_whoever_writes_to_the_artifact_begins_no_history_anew(home, tmp_path, anchored):
+    """A ledger and a witness of the first version, which need no key, do not replace those under the key."""
+    anchor = str(tmp_path / "anchor") if anchored else None
+    serve_at(home, 1, 2, anchor=anchor)
+    home.witness.unlink()
+    forge_unkeyed(home.ledger, 2)
+    with closing(sqlite3.connect(home.ledger)) as database:
+        ledger, chain = database.execute("SELECT ledger, chain FROM state").fetchone()
+    about = {
+        "ledger": ledger,
+        "kind": "sqlite",
+        "location": str(home.ledger),
+        "sequence": 2,
+        "chain": chain.hex(),
+    }
+    home.old_witness.write_text(json.dumps(about))
+    for act in (home.open, lambda: home.open(anchor=anchor), lambda: home.moved(None, anchor, 2)):
+        with pytest.raises(LedgerConflict, match="of the first version"):
+            act()
+    with closing(sqlite3.connect(home.ledger)) as database:
+        assert database.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
+
+
 # --- what an outsider found --------------------------------------------------------------------------------
 
 

@@ -2,9 +2,11 @@
 
 import http.server
 import re
+import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -113,13 +115,13 @@ def noise(tmp_path_factory):
     return path
 
 
-def check_released(path, rows, released):
+def check_votes(path, rows, released):
     """Check that the votes of all models, as they vote here, are behind each release."""
     with Deployment.open(path) as here:
         ensemble = here.curator.ensemble
         canonical = ensemble.schema.rows(rows)
         votes = dict(zip(ensemble.schema.digests(canonical), ensemble.votes(canonical), strict=True))
-        assert here.verify().releases == len(released)
+        assert here.verify().releases == len(list(here.entries()))
     for entry in released:
         assert len(votes[entry.digest]) == 8
         if entry.question is None:
@@ -158,7 +160,39 @@ def test_an_actor_is_killed_while_serving(two_nodes, noise):  # noqa: F811
     assert statuses == [200] * 90
     assert len(released) == 90
     assert sum(entry.question is not None for entry in released) > 60
-    check_released(noise, rows, released)
+    check_votes(noise, rows, released)
+
+
+@pytest.mark.parametrize("n_hanging", [1, 2])
+def test_actors_hang_while_serving(two_nodes, noise, monkeypatch, n_hanging):  # noqa: F811
+    """Actors that neither vote nor die are replaced: requests are refused for a while, and then answered by all."""
+    rows = np.random.default_rng(4 + n_hanging).normal(size=(2, 3))
+    with (
+        Deployment.open(noise, voters=Cluster(two_nodes.address)) as deployment,
+        LiveServer(deployment.curator) as server,
+    ):
+        monkeypatch.setattr(Spread, "patience", 3.0)
+        before = server.n_released
+        spread = deployment.curator.ensemble.voter
+        asked = rows.tolist()
+        assert server.http.post("/invocations", json={"inputs": asked[:1]}).status_code == 200
+        hanging = [
+            kill_actor(part.actor(time.monotonic() + 60), signal.SIGSTOP)
+            for part in spread._parts[:n_hanging]
+        ]
+        started = time.monotonic()
+        refused = server.http.post("/invocations", json={"inputs": asked[1:]})
+        assert time.monotonic() - started < 30
+        assert (refused.status_code, refused.json()["code"]) == (503, "voters-unavailable")
+        assert server.n_released == before + 1
+        deadline = time.monotonic() + 60
+        while (later := server.http.post("/invocations", json={"inputs": asked[1:]})).status_code == 503:
+            assert time.monotonic() < deadline
+        assert later.status_code == 200
+        assert server.n_released == before + 2
+        assert not any(Path(f"/proc/{pid}").exists() for pid in hanging)
+        released = list(deployment._ledger.ledger.entries())[-2:]
+    check_votes(noise, rows, released)
 
 
 def test_models_that_cannot_be_read_for_a_while(two_nodes, noise):  # noqa: F811

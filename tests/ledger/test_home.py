@@ -725,6 +725,32 @@ def test_a_look_does_not_begin_to_use_an_anchor(home, tmp_path):
         home.open(to_look=True)
 
 
+@pytest.mark.parametrize("name", ["witness.jsonl", "anchor", "deep/anchor", "../link/anchor"])
+def test_an_anchor_is_not_in_the_artifact(home, tmp_path, name):
+    """One that would be turned back with the artifact, such as its own witness, is refused, and nothing is begun."""
+    folder = home.ledger.parent
+    (folder / "deep").mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(InvalidInput, match="turned back with"):
+        home.open(anchor=str(folder / name))
+    assert sorted(folder.rglob("*")) == before
+    serve_at(home, 1)
+
+
+def test_an_anchor_is_not_in_the_database_of_the_ledger(home, url):
+    """Nor is one taken that a restored database would turn back with the ledger."""
+    serve_at(home, 1)
+    for anchor, error in ((url, InvalidInput), ("postgresql://owner@127.0.0.1:1/none", LedgerUnavailable)):
+        with pytest.raises(error):
+            home.move_to(url, anchor)
+    serve_at(home, 5)  # it was not moved half-way
+    home.move_to(url)
+    with pytest.raises(InvalidInput, match="turned back with"):
+        home.open(url, anchor=url)
+    serve_at(home, 2, url=url)
+
+
 def test_a_lost_anchor_is_replaced_on_the_owners_word(home, tmp_path):
     """Whoever says how many releases were shown may take another anchor; too few releases are refused as ever."""
     first, second = str(tmp_path / "first"), str(tmp_path / "second")

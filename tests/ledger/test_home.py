@@ -271,6 +271,13 @@ MEDDLED_ANCHORS = {
     ),
     "a rule": ("CREATE RULE swallow AS ON DELETE TO pacpredict_anchors DO INSTEAD NOTHING",),
     "emptied by a crash": ("ALTER TABLE pacpredict_anchors SET UNLOGGED",),
+    "taken away": ("DELETE FROM pacpredict_anchors",),
+    "gone": ("DROP TABLE pacpredict_anchors",),
+    "no chain": ("UPDATE pacpredict_anchors SET chain = 'none', sequence = 99",),
+    "no number": (
+        "ALTER TABLE pacpredict_anchors ALTER sequence DROP NOT NULL",
+        "UPDATE pacpredict_anchors SET sequence = NULL",
+    ),
 }
 
 
@@ -287,6 +294,8 @@ def test_an_anchor_that_does_not_keep_what_it_is_told(home, url, how):
         for _ in range(2):
             with pytest.raises(LedgerError):
                 session.serve([ask(3)])
+            with pytest.raises(LedgerError):
+                ledger.keep_up()
 
 
 def test_a_witness_that_keeps_nothing(home, tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from pacpredict.cli.options import (
     add_ledger_password,
     open_deployment,
 )
-from pacpredict.cli.output import check_file
+from pacpredict.cli.output import check_file, check_outside
 from pacpredict.cli.table import print_table
 
 if TYPE_CHECKING:
@@ -142,6 +142,7 @@ def _add_backup_arguments(parser: ArgumentParser) -> None:
 
 
 def _run_backup(arguments: Namespace) -> None:
+    check_outside(arguments.file)
     with open_deployment(arguments) as deployment:
         link = deployment.back_up(arguments.file)
     _print_link(arguments, link, f"{arguments.file} holds the history up to release {{:,}}")

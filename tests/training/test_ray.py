@@ -29,7 +29,7 @@ from pacpredict.exceptions import (
 from pacpredict.learners.heads.learner import Heads
 from pacpredict.learners.registry import learner_from
 from pacpredict.learners.torch.weights import from_bytes
-from pacpredict.training.cluster import Cluster
+from pacpredict.training.cluster import Cluster, library
 from pacpredict.training.pool import Pool
 from pacpredict.training.spread import Spread
 
@@ -193,6 +193,30 @@ def test_actors_hang_while_serving(two_nodes, noise, monkeypatch, n_hanging):  #
         assert not any(Path(f"/proc/{pid}").exists() for pid in hanging)
         released = list(deployment._ledger.ledger.entries())[-2:]
     check_votes(noise, rows, released)
+
+
+def test_ray_hangs_while_serving(two_nodes, noise, monkeypatch):  # noqa: F811
+    """Where Ray itself holds a question up, it is refused in time, and answered once Ray goes on."""
+    rows, goes_on, put = (
+        np.random.default_rng(8).normal(size=(1, 3)).tolist(),
+        threading.Event(),
+        library().put,
+    )
+    with (
+        Deployment.open(noise, voters=Cluster(two_nodes.address)) as deployment,
+        LiveServer(deployment.curator) as server,
+    ):
+        before = server.n_released
+        with monkeypatch.context() as patch:
+            patch.setattr(Spread, "patience", 1.0)
+            patch.setattr("ray.put", lambda value: put(value) if goes_on.wait(60) else None)
+            for _ in range(4):
+                refused = httpx.post(f"{server.url}/invocations", json={"inputs": rows}, timeout=30)
+                assert (refused.status_code, refused.json()["code"]) == (503, "voters-unavailable")
+            goes_on.set()
+        assert server.n_released == before
+        assert server.http.post("/invocations", json={"inputs": rows}).status_code == 200
+        assert server.n_released == before + 1
 
 
 def test_models_that_cannot_be_read_for_a_while(two_nodes, noise):  # noqa: F811

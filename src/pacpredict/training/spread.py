@@ -9,6 +9,7 @@ Actors know the models, not the secret: ledger, belief and noise stay in the pro
 import threading
 import time
 from collections.abc import Sequence
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,10 @@ _BETWEEN_ATTEMPTS = 1.0
 # An actor that was asked and has voted on nothing for this share of the patience hangs: one that is only busy, with the
 # questions of other threads, votes on one after another. It is not all of it, since whoever asks may first have waited.
 _SILENCE = 0.5
+# Ray itself may hang, and some of its calls take no limit. What it holds up is left to a thread of its own, of which
+# there are no more at a time; whoever asks waits this much longer, for actors to be named that did not vote.
+_MOST_QUESTIONS = 256
+_GRACE = 1.0
 
 
 class Stored(NamedTuple):
@@ -52,6 +57,7 @@ class Spread:
         self._had_connection = library().is_initialized()
         self._ray = library() if self._had_connection else connect(cluster)
         self._n_models = len(stored.files)
+        self._questions = threading.BoundedSemaphore(_MOST_QUESTIONS)
         n_actors = cluster.actors or int(self._ray.cluster_resources().get("CPU", 1))
         n_parts = max(1, min(self._n_models, n_actors))
         shares = np.array_split(np.arange(self._n_models), n_parts)
@@ -68,6 +74,28 @@ class Spread:
     def votes(self, prepared: Prepared, n_threads: int = 1) -> Votes:  # noqa: ARG002  # actors have their own
         """Return the label index of each model for each row (n_rows, n_models)."""
         deadline = time.monotonic() + self.patience
+        outcome: SimpleQueue[Votes | BaseException] = SimpleQueue()
+        if not self._questions.acquire(blocking=False):
+            raise _silent()
+
+        def ask() -> None:
+            try:
+                outcome.put(self._ask(prepared, deadline))
+            except BaseException as problem:  # noqa: BLE001  # whoever waits is told
+                outcome.put(problem)
+            finally:
+                self._questions.release()
+
+        threading.Thread(target=ask, daemon=True).start()
+        try:
+            found = outcome.get(timeout=max(0.0, deadline - time.monotonic()) + _GRACE)
+        except Empty:
+            raise _silent() from None
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _ask(self, prepared: Prepared, deadline: float) -> Votes:
         shared = self._ray.put(prepared)
         votes = np.empty((prepared.shape[0], self._n_models), np.int16)  # sparse rows have no length
         missing = self._parts
@@ -109,6 +137,10 @@ class Spread:
                     f"{left.get('GPU', 0):g} GPUs and {left.get('memory', 0) / 1e9:.1f} GB left"
                 )
             time.sleep(_BETWEEN_LOOKS)
+
+
+def _silent() -> VotersUnavailable:
+    return VotersUnavailable("Ray does not answer: there is no answer without the votes of all models")
 
 
 class _Actor:

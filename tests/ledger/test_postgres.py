@@ -220,8 +220,11 @@ def test_databases_that_may_forget_are_refused(url, monkeypatch, setting):
     with PostgresLedger(url, key=KEY, deployment=DEPLOYMENT) as ledger:
         session = make_session(ledger)
         session.serve([ask(1)])
+        ledger.keep_up()
         change_setting(url, f"ALTER SYSTEM SET {setting} = off")
         try:
+            with pytest.raises(LedgerUnavailable, match=setting):
+                ledger.keep_up()
             for _ in range(2):
                 with pytest.raises(LedgerUnavailable, match=setting):
                     session.serve([ask(2)])
@@ -229,9 +232,9 @@ def test_databases_that_may_forget_are_refused(url, monkeypatch, setting):
                 PostgresLedger(url, key=KEY, deployment=DEPLOYMENT)
             with pytest.raises(LedgerUnavailable, match=setting):
                 PostgresAnchor(url, ledger.id).replace(Sighting(ledger.id, "postgresql", "", "", 1, "00"))
-            assert ledger.load().sequence == 1
         finally:
             change_setting(url, f"ALTER SYSTEM RESET {setting}")
+        assert ledger.load().sequence == 1
         ((release,),) = session.serve([ask(2)])
         assert release.sequence == 2
 

@@ -80,6 +80,11 @@ class PostgresLedger(SqlLedger):
     def location(self) -> str:
         return self._location
 
+    def keep_up(self) -> None:
+        """See how far others have come, and whether what is written would stay."""
+        super().keep_up()
+        self._connections.read(postgres_guard.IS_DURABLE)
+
     def _connect(self) -> "PostgresConnection":
         connection = PostgresConnection(self._url, self._patience_s)
         try:

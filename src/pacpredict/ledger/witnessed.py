@@ -65,7 +65,7 @@ class WitnessedLedger(Closing):
 
         On the way some older records are checked.
         """
-        self.ledger.head()
+        self.ledger.keep_up()
         self._check_undamaged()
         self._patrol()
         self._note(self.ledger.seen)

@@ -13,7 +13,7 @@ from pacpredict.core.belief import Belief
 from pacpredict.core.decode import Decoder
 from pacpredict.core.exposure import Membership
 from pacpredict.curator import Answers, Curator, report_privacy
-from pacpredict.exceptions import LedgerConflict
+from pacpredict.exceptions import InvalidInput, LedgerConflict
 from pacpredict.learners.learner import Learner
 from pacpredict.ledger.backup import back_up
 from pacpredict.ledger.closing import Closing
@@ -21,7 +21,7 @@ from pacpredict.ledger.export import export
 from pacpredict.ledger.home import Home
 from pacpredict.ledger.keyring import Keyring
 from pacpredict.ledger.spending import Course
-from pacpredict.ledger.sql import Link
+from pacpredict.ledger.sql import Link, SqlLedger
 from pacpredict.ledger.verify import Verification, checked_entries, verify
 from pacpredict.ledger.witnessed import WitnessedLedger
 from pacpredict.mechanism.evidence import Evidence, weigh
@@ -236,7 +236,7 @@ class Deployment(Closing):
         """
         recipe, ledger = self.artifact.recipe, self._ledger.ledger
         prior = Belief.uniform(recipe.n_models)
-        limit = Limit.of(recipe.budget, self._membership(), prior)
+        limit = Limit.of(recipe.budget, _membership(self.artifact), prior)
         entries = checked_entries(ledger, ledger.head())
         n_classes = len(self.artifact.classes)
         return weigh(entries, n_classes, recipe.budget, prior, limit, sequences, points)
@@ -245,15 +245,10 @@ class Deployment(Closing):
         """Return what stands for the history up to a release; None if it has not come so far."""
         return self._ledger.ledger.chain_at(sequence)
 
-    def _membership(self) -> Membership | None:
-        return None if self.artifact.recipe.budget.exposure is None else self.artifact.space.membership()
-
     def verify(self) -> Verification:
         """Replay the chain, the spending and the belief of the ledger, and compare every bit."""
-        recipe, n_classes = self.artifact.recipe, len(self.artifact.classes)
-        prior = Belief.uniform(recipe.n_models)
         self.keys.check_use()
-        return verify(self._ledger.ledger, n_classes, recipe.budget, prior, self._membership())
+        return _verify(self.artifact, self._ledger.ledger)
 
     def releases_at(self, chain: bytes) -> int:
         """Return after how many releases the chain was this one; refuses a chain that the history does not contain."""
@@ -297,6 +292,29 @@ class Deployment(Closing):
 
     def __repr__(self) -> str:
         return f"Deployment({str(self.artifact.path)!r}, {self._ledger.ledger!r})"
+
+
+def upgrade(
+    artifact: Artifact, ledger: str | None = None, anchor: str | None = None, sequence: int | None = None
+) -> Link:
+    """Take over a ledger of the first version, under no key, on the owner's word that no later one was ever used.
+
+    Without the witness of that version, `sequence` says how many releases were shown to anybody.
+    """
+    if not artifact.is_rowwise:
+        raise InvalidInput(
+            f"{artifact.path} was made by a later version than the first: its ledger was under its key from the start"
+        )
+    return home_of(artifact).upgrade(ledger, anchor, sequence, lambda found: _verify(artifact, found))
+
+
+def _verify(artifact: Artifact, ledger: SqlLedger) -> Verification:
+    recipe, prior = artifact.recipe, Belief.uniform(artifact.recipe.n_models)
+    return verify(ledger, len(artifact.classes), recipe.budget, prior, _membership(artifact))
+
+
+def _membership(artifact: Artifact) -> Membership | None:
+    return None if artifact.recipe.budget.exposure is None else artifact.space.membership()
 
 
 def home_of(artifact: Artifact) -> Home:

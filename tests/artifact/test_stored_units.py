@@ -16,7 +16,7 @@ from pacpredict.artifact.artifact import Artifact
 from pacpredict.artifact.verify import verify_models
 from pacpredict.artifact.workshop import Workshop
 from pacpredict.cli import main
-from pacpredict.deployment import Deployment
+from pacpredict.deployment import Deployment, upgrade
 from pacpredict.exceptions import InvalidArtifact, InvalidTable
 from pacpredict.training.pool import Pool
 
@@ -156,8 +156,10 @@ def test_another_persons_fit_is_not_resumed(tmp_path):
 
 @pytest.fixture
 def released(tmp_path):
-    """Return an artifact that the released code made, of version 1."""
-    return unpack_released(tmp_path)
+    """Return an artifact that the released code made, of version 1, with its ledger under the key."""
+    path = unpack_released(tmp_path)
+    upgrade(Artifact.open(path))
+    return path
 
 
 def test_a_released_artifact_opens_with_figures_that_are_true(released):

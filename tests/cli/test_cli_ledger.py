@@ -148,3 +148,19 @@ def test_a_url_that_is_none(home, capsys):
     assert "postgresql://user@host/database" in said
     assert "86753" not in said
     assert "86753" not in refused(capsys, "ledger", "move", home, "mysql://owner:86753@db/census")
+
+
+def test_nothing_else_is_put_into_artifacts(home, tmp_path, capsys):
+    """Neither backups nor features are kept in an artifact, own or other: with a foreign file it would not open."""
+    other = fit_small(tmp_path / "other.pac").path
+    (tmp_path / "texts.csv").write_text("text,label\n" + "good,1\nbad,0\n" * 8)
+    fit = ("fit", tmp_path / "texts.csv", "--target", "label", "--learner", "heads", "--features", "potion")
+    before = sorted(other.rglob("*"))
+    for arguments in (
+        ("ledger", "backup", home, other / "backup"),
+        ("ledger", "backup", home, home / "models" / "backup"),
+        (*fit, "--feature-cache", other, "--out", tmp_path / "texts.pac"),
+        (*fit, "--feature-cache", other / "cache", "--out", tmp_path / "texts.pac"),
+    ):
+        assert "holds nothing but its own files" in refused(capsys, *arguments)
+    assert sorted(other.rglob("*")) == before

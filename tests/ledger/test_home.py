@@ -271,6 +271,13 @@ MEDDLED_ANCHORS = {
     ),
     "a rule": ("CREATE RULE swallow AS ON DELETE TO pacpredict_anchors DO INSTEAD NOTHING",),
     "emptied by a crash": ("ALTER TABLE pacpredict_anchors SET UNLOGGED",),
+    "taken away": ("DELETE FROM pacpredict_anchors",),
+    "gone": ("DROP TABLE pacpredict_anchors",),
+    "no chain": ("UPDATE pacpredict_anchors SET chain = 'none', sequence = 99",),
+    "no number": (
+        "ALTER TABLE pacpredict_anchors ALTER sequence DROP NOT NULL",
+        "UPDATE pacpredict_anchors SET sequence = NULL",
+    ),
 }
 
 
@@ -287,6 +294,8 @@ def test_an_anchor_that_does_not_keep_what_it_is_told(home, url, how):
         for _ in range(2):
             with pytest.raises(LedgerError):
                 session.serve([ask(3)])
+            with pytest.raises(LedgerError):
+                ledger.keep_up()
 
 
 def test_a_witness_that_keeps_nothing(home, tmp_path, monkeypatch):
@@ -542,6 +551,30 @@ def test_a_running_session_signs_no_ledger_of_the_first_version(home):
         assert database.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
 
 
+@pytest.mark.parametrize("anchored", [False, True])
+def test_whoever_writes_to_the_artifact_begins_no_history_anew(home, tmp_path, anchored):
+    """A ledger and a witness of the first version, which need no key, do not replace those under the key."""
+    anchor = str(tmp_path / "anchor") if anchored else None
+    serve_at(home, 1, 2, anchor=anchor)
+    home.witness.unlink()
+    forge_unkeyed(home.ledger, 2)
+    with closing(sqlite3.connect(home.ledger)) as database:
+        ledger, chain = database.execute("SELECT ledger, chain FROM state").fetchone()
+    about = {
+        "ledger": ledger,
+        "kind": "sqlite",
+        "location": str(home.ledger),
+        "sequence": 2,
+        "chain": chain.hex(),
+    }
+    home.old_witness.write_text(json.dumps(about))
+    for act in (home.open, lambda: home.open(anchor=anchor), lambda: home.moved(None, anchor, 2)):
+        with pytest.raises(LedgerConflict, match="of the first version"):
+            act()
+    with closing(sqlite3.connect(home.ledger)) as database:
+        assert database.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
+
+
 # --- what an outsider found --------------------------------------------------------------------------------
 
 
@@ -699,6 +732,32 @@ def test_a_look_does_not_begin_to_use_an_anchor(home, tmp_path):
     home.open(anchor=anchor, to_look=True).close()
     with pytest.raises(LedgerConflict, match="has an anchor"):
         home.open(to_look=True)
+
+
+@pytest.mark.parametrize("name", ["witness.jsonl", "anchor", "deep/anchor", "../link/anchor"])
+def test_an_anchor_is_not_in_the_artifact(home, tmp_path, name):
+    """One that would be turned back with the artifact, such as its own witness, is refused, and nothing is begun."""
+    folder = home.ledger.parent
+    (folder / "deep").mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(InvalidInput, match="turned back with"):
+        home.open(anchor=str(folder / name))
+    assert sorted(folder.rglob("*")) == before
+    serve_at(home, 1)
+
+
+def test_an_anchor_is_not_in_the_database_of_the_ledger(home, url):
+    """Nor is one taken that a restored database would turn back with the ledger."""
+    serve_at(home, 1)
+    for anchor, error in ((url, InvalidInput), ("postgresql://owner@127.0.0.1:1/none", LedgerUnavailable)):
+        with pytest.raises(error):
+            home.move_to(url, anchor)
+    serve_at(home, 5)  # it was not moved half-way
+    home.move_to(url)
+    with pytest.raises(InvalidInput, match="turned back with"):
+        home.open(url, anchor=url)
+    serve_at(home, 2, url=url)
 
 
 def test_a_lost_anchor_is_replaced_on_the_owners_word(home, tmp_path):

@@ -1,6 +1,7 @@
 """The PostgreSQL ledger: what survives, what is refused, and that it works again when the cause is gone."""
 
 import threading
+import time
 import traceback
 
 import psycopg
@@ -18,7 +19,9 @@ from pacpredict.exceptions import (
     LedgerUnavailable,
 )
 from pacpredict.ledger.postgres import PostgresConnection, PostgresLedger, describe_url
+from pacpredict.ledger.postgres_anchor import PostgresAnchor
 from pacpredict.ledger.schema import MIGRATIONS
+from pacpredict.ledger.witness import Sighting
 from pacpredict.mechanism.ledger import Answer, State
 
 
@@ -198,16 +201,42 @@ def test_locations_have_no_password(url, location):
     assert describe_url(url) == location
 
 
-def test_databases_that_may_forget_are_refused(postgres, url, monkeypatch):
-    """A server that does not sync its log is no place for a ledger."""
-    run = PostgresConnection.run
+def change_setting(url, statement):
+    """Change a setting of the server, as its administrator does, and wait until a session sees it."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)
+        connection.execute("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + 10
+        wanted = "off" if statement.endswith("off") else "on"
+        while connection.execute(f"SHOW {statement.split()[3]}").fetchone() != (wanted,):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
-    def forgetful(self, statement, values=()):
-        return [("off",)] if statement == "SHOW fsync" else run(self, statement, values)
 
-    monkeypatch.setattr(PostgresConnection, "run", forgetful)
-    with pytest.raises(LedgerUnavailable, match="fsync"):
-        PostgresLedger(url, key=KEY)
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_databases_that_may_forget_are_refused(url, monkeypatch, setting):
+    """A server that does not sync its log gets no ledger, and no further answer once its settings are changed so."""
+    monkeypatch.setattr("pacpredict.ledger.sql._INQUIRY_S", 0.2)
+    with PostgresLedger(url, key=KEY, deployment=DEPLOYMENT) as ledger:
+        session = make_session(ledger)
+        session.serve([ask(1)])
+        ledger.keep_up()
+        change_setting(url, f"ALTER SYSTEM SET {setting} = off")
+        try:
+            with pytest.raises(LedgerUnavailable, match=setting):
+                ledger.keep_up()
+            for _ in range(2):
+                with pytest.raises(LedgerUnavailable, match=setting):
+                    session.serve([ask(2)])
+            with pytest.raises(LedgerUnavailable, match=setting):
+                PostgresLedger(url, key=KEY, deployment=DEPLOYMENT)
+            with pytest.raises(LedgerUnavailable, match=setting):
+                PostgresAnchor(url, ledger.id).replace(Sighting(ledger.id, "postgresql", "", "", 1, "00"))
+        finally:
+            change_setting(url, f"ALTER SYSTEM RESET {setting}")
+        assert ledger.load().sequence == 1
+        ((release,),) = session.serve([ask(2)])
+        assert release.sequence == 2
 
 
 def test_errors_do_not_quote_records(served):

@@ -44,12 +44,13 @@ class TwoNodes:
         self._cluster.shutdown()
 
 
-def kill_actor(handle):
-    """Kill the process of an actor, as the kernel does when memory runs out."""
+def kill_actor(handle, how=signal.SIGKILL):
+    """Kill the process of an actor, as the kernel does when memory runs out, or stop it; returns its number."""
     import ray  # noqa: PLC0415
 
     pid = ray.get(handle.__ray_call__.remote(lambda _: os.getpid()))
-    os.kill(pid, signal.SIGKILL)
+    os.kill(pid, how)
+    return pid
 
 
 @pytest.fixture(scope="module")

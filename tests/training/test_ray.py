@@ -2,9 +2,11 @@
 
 import http.server
 import re
+import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -27,7 +29,7 @@ from pacpredict.exceptions import (
 from pacpredict.learners.heads.learner import Heads
 from pacpredict.learners.registry import learner_from
 from pacpredict.learners.torch.weights import from_bytes
-from pacpredict.training.cluster import Cluster
+from pacpredict.training.cluster import Cluster, library
 from pacpredict.training.pool import Pool
 from pacpredict.training.spread import Spread
 
@@ -113,13 +115,13 @@ def noise(tmp_path_factory):
     return path
 
 
-def check_released(path, rows, released):
+def check_votes(path, rows, released):
     """Check that the votes of all models, as they vote here, are behind each release."""
     with Deployment.open(path) as here:
         ensemble = here.curator.ensemble
         canonical = ensemble.schema.rows(rows)
         votes = dict(zip(ensemble.schema.digests(canonical), ensemble.votes(canonical), strict=True))
-        assert here.verify().releases == len(released)
+        assert here.verify().releases == len(list(here.entries()))
     for entry in released:
         assert len(votes[entry.digest]) == 8
         if entry.question is None:
@@ -158,7 +160,68 @@ def test_an_actor_is_killed_while_serving(two_nodes, noise):  # noqa: F811
     assert statuses == [200] * 90
     assert len(released) == 90
     assert sum(entry.question is not None for entry in released) > 60
-    check_released(noise, rows, released)
+    check_votes(noise, rows, released)
+
+
+def ask_in_time(server, rows):
+    """Ask, and see to it that nobody waits for ever."""
+    started = time.monotonic()
+    reply = server.http.post("/invocations", json={"inputs": rows})
+    assert time.monotonic() - started < 30
+    return reply
+
+
+@pytest.mark.parametrize("n_hanging", [1, 2])
+def test_actors_hang_while_serving(two_nodes, noise, monkeypatch, n_hanging):  # noqa: F811
+    """Actors that neither vote nor die are replaced: requests are refused in time until all models vote again."""
+    rows = np.random.default_rng(4 + n_hanging).normal(size=(2, 3))
+    with (
+        Deployment.open(noise, voters=Cluster(two_nodes.address)) as deployment,
+        LiveServer(deployment.curator) as server,
+    ):
+        monkeypatch.setattr(Spread, "patience", 3.0)
+        before = server.n_released
+        spread = deployment.curator.ensemble.voter
+        asked = rows.tolist()
+        assert server.http.post("/invocations", json={"inputs": asked[:1]}).status_code == 200
+        hanging = [
+            kill_actor(part.actor(time.monotonic() + 60), signal.SIGSTOP)
+            for part in spread._parts[:n_hanging]
+        ]
+        deadline = time.monotonic() + 90
+        while (reply := ask_in_time(server, asked[1:])).status_code == 503:
+            assert reply.json()["code"] == "voters-unavailable"
+            assert server.n_released == before + 1
+            assert time.monotonic() < deadline
+        assert reply.status_code == 200  # at once, if the replacement was there in time
+        assert server.n_released == before + 2
+        assert not any(Path(f"/proc/{pid}").exists() for pid in hanging)
+        released = list(deployment._ledger.ledger.entries())[-2:]
+    check_votes(noise, rows, released)
+
+
+def test_ray_hangs_while_serving(two_nodes, noise, monkeypatch):  # noqa: F811
+    """Where Ray itself holds a question up, it is refused in time, and answered once Ray goes on."""
+    rows, goes_on, put = (
+        np.random.default_rng(8).normal(size=(1, 3)).tolist(),
+        threading.Event(),
+        library().put,
+    )
+    with (
+        Deployment.open(noise, voters=Cluster(two_nodes.address)) as deployment,
+        LiveServer(deployment.curator) as server,
+    ):
+        before = server.n_released
+        with monkeypatch.context() as patch:
+            patch.setattr(Spread, "patience", 1.0)
+            patch.setattr("ray.put", lambda value: put(value) if goes_on.wait(60) else None)
+            for _ in range(4):
+                refused = httpx.post(f"{server.url}/invocations", json={"inputs": rows}, timeout=30)
+                assert (refused.status_code, refused.json()["code"]) == (503, "voters-unavailable")
+            goes_on.set()
+        assert server.n_released == before
+        assert server.http.post("/invocations", json={"inputs": rows}).status_code == 200
+        assert server.n_released == before + 1
 
 
 def test_models_that_cannot_be_read_for_a_while(two_nodes, noise):  # noqa: F811

@@ -1,5 +1,7 @@
 """Which records stand and fall together."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,7 +33,15 @@ def test_persons_are_numbered_as_they_come(form):
 
 def test_names_can_be_anything_that_is_equal_to_itself():
     """Numbers, tuples and dates name persons; 1, 1.0 and True are one, as everywhere in Python."""
-    assert Units.persons([1, 1.0, True, "1", (1, 2), (1, 2)], 6).of_record.tolist() == [0, 0, 0, 1, 2, 2]
+    assert Units.persons([1, 1.0, True, 2, (1, 2), (1, 2)], 6).of_record.tolist() == [0, 0, 0, 1, 2, 2]
+
+
+def test_one_person_in_several_spellings():
+    """Accents as one character or two, blanks around a name and numbers as texts do not make two persons of one."""
+    accents = ["José", "Jose\u0301", " José", "José\u00a0", "Jose"]
+    assert Units.persons(accents, 5).of_record.tolist() == [0, 0, 0, 0, 1]
+    numbers = [12, "12", " 12", 12.0, np.int64(12), Decimal(12), "012", 12.5, Decimal("12.5"), 1e300, np.inf]
+    assert Units.persons(numbers, 11).of_record.tolist() == [0, 0, 0, 0, 0, 0, 1, 2, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -39,6 +49,7 @@ def test_names_can_be_anything_that_is_equal_to_itself():
     [
         (NAMES[:5], "6 records and 5 persons: name one for each record"),
         ([*NAMES[:5], None], "1 records name no person"),
+        ([*NAMES[:4], "", " "], "2 records name no person"),
         (np.array([1, 2, np.nan, np.nan, 3, 4]), r"2 records name no person.*: row 2, 3 \(from 0\)$"),
         (pd.Series([1, 2, 3, 4, 5, pd.NA], dtype="Int64"), "1 records name no person"),
         ([["ann"]] * 6, "named by texts or numbers"),

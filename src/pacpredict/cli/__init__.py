@@ -48,6 +48,7 @@ COMMANDS: tuple[Command, ...] = (
     ledger.EXPORT,
     ledger.MOVE,
     ledger.MOVED,
+    ledger.UPGRADE,
     ledger.BACKUP,
     ledger.RESTORE,
     plan.PLAN,

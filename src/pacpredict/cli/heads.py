@@ -9,6 +9,7 @@ from typing import Any
 from pacpredict.cli.as_json import print_json
 from pacpredict.cli.columns import print_points, units_in_words
 from pacpredict.cli.numbers import real
+from pacpredict.cli.output import check_outside
 from pacpredict.cli.progress import progress_bar
 from pacpredict.cli.table import print_table
 from pacpredict.exceptions import InvalidInput
@@ -42,6 +43,8 @@ def params_of(arguments: Namespace) -> dict[str, Any]:
     params = {name: value for name, value in given.items() if value is not None}
     if arguments.feature_cache is not None:
         cache = arguments.feature_cache
+        if cache != _NO_CACHE:
+            check_outside(Path(cache, "features"))
         params["cache"] = None if cache == _NO_CACHE else Path(cache)
     if params:
         params["n_threads"] = arguments.jobs if arguments.jobs > 0 else os.cpu_count() or 1

@@ -16,7 +16,7 @@ from pacpredict.cli.options import (
     add_ledger_password,
     open_deployment,
 )
-from pacpredict.cli.output import check_file
+from pacpredict.cli.output import check_file, check_outside
 from pacpredict.cli.table import print_table
 
 if TYPE_CHECKING:
@@ -119,6 +119,21 @@ def _run_moved(arguments: Namespace) -> None:
     _print_link(arguments, link, "the artifact goes on with the ledger where it is now, at release {:,}")
 
 
+def _add_upgrade_arguments(parser: ArgumentParser) -> None:
+    add_artifact(parser)
+    _add_sequence(parser)
+    add_ledger(parser)
+    add_json(parser)
+
+
+def _run_upgrade(arguments: Namespace) -> None:
+    from pacpredict.artifact.artifact import Artifact  # noqa: PLC0415  # takes time to import
+    from pacpredict.deployment import upgrade  # noqa: PLC0415
+
+    link = upgrade(Artifact.open(arguments.artifact), arguments.ledger, arguments.anchor, arguments.sequence)
+    _print_link(arguments, link, "the ledger is under the key of the artifact now, with {:,} releases")
+
+
 def _add_backup_arguments(parser: ArgumentParser) -> None:
     add_artifact(parser)
     parser.add_argument("file", type=Path, help="where to write; a new file")
@@ -127,6 +142,7 @@ def _add_backup_arguments(parser: ArgumentParser) -> None:
 
 
 def _run_backup(arguments: Namespace) -> None:
+    check_outside(arguments.file)
     with open_deployment(arguments) as deployment:
         link = deployment.back_up(arguments.file)
     _print_link(arguments, link, f"{arguments.file} holds the history up to release {{:,}}")
@@ -200,6 +216,16 @@ MOVED = Command(
     example="pacpredict ledger moved census.pac",
     add_arguments=_add_moved_arguments,
     run=_run_moved,
+)
+
+UPGRADE = Command(
+    name="ledger upgrade",
+    summary="take over a ledger of version 0.1, which was under no key",
+    description="Anybody can make a ledger of version 0.1, so none is taken over without the owner's word. Say with\n"
+    "this that no later version was ever used with this artifact. The history is replayed, and put under its key.",
+    example="pacpredict ledger upgrade census.pac",
+    add_arguments=_add_upgrade_arguments,
+    run=_run_upgrade,
 )
 
 BACKUP = Command(

@@ -43,7 +43,7 @@ def check_file(path: Path, *, force: bool) -> Path:
         raise InvalidInput(f"{path} is a folder: name a file in it")
     if not target.parent.is_dir():
         raise InvalidInput(f"{path} cannot be written: there is no folder {path.parent}")
-    _check_outside(path)
+    check_outside(path)
     if target.is_file() and not force:
         raise InvalidInput(f"{path} exists already: choose another name, or say --force to replace it")
     return target
@@ -59,7 +59,7 @@ def check_new_folder(path: Path) -> None:
     """Refuse a place where no folder can be made, before hours are spent on what shall be in it."""
     if os.path.lexists(path):
         raise InvalidInput(f"{path} exists already: choose another name, or remove it")
-    _check_outside(path)
+    check_outside(path)
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     try:
         os.rmdir(tempfile.mkdtemp(prefix=".pacpredict-", dir=above))  # noqa: PTH106  # made by mkdtemp
@@ -67,7 +67,7 @@ def check_new_folder(path: Path) -> None:
         raise InvalidInput(f"{path} cannot be made: {above}: {problem.strerror}") from problem
 
 
-def _check_outside(path: Path) -> None:
+def check_outside(path: Path) -> None:
     """Refuse a place in any artifact: with a file of somebody else in it, it would not open any more."""
     for folder in path.resolve().parents:
         if all((folder / name).is_file() for name in _OF_ARTIFACTS):

@@ -33,14 +33,12 @@ def back_up(ledger: SqlLedger, path: Path) -> Link:
     return Link(head.sequence, head.chain)
 
 
-def restore(
-    backup: Path, path: Path, key: bytes, deployment: str, seen: Link, *, adopt: bool = False
-) -> SqliteLedger:
+def restore(backup: Path, path: Path, key: bytes, deployment: str, seen: Link) -> SqliteLedger:
     """Put a backup into the place of a ledger that is lost, if it holds all that was shown to anybody.
 
-    The chain of `seen` may be empty: then only the number of releases is known. `adopt` is for SqlLedger.
+    The chain of `seen` may be empty: then only the number of releases is known.
     """
-    with SqliteLedger(backup, key=key, deployment=deployment, create=False, adopt=adopt) as kept:
+    with SqliteLedger(backup, key=key, deployment=deployment, create=False) as kept:
         head = kept.head()
         if head.sequence < seen.sequence:
             raise LedgerConflict(

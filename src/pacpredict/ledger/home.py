@@ -1,7 +1,7 @@
 """Where a deployment keeps its ledger and its witness, and the acts of an owner who takes them elsewhere."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,26 +69,19 @@ class Home:
 
         Whoever opens it only `to_look` does not begin to use an anchor, which would be for good.
         """
-        near, old = self._near(), read_old_witness(self.old_witness)
-        seen = near.read()
-        known = seen or old
-        if known is None:
-            raise self._missing_witness()
-        if to_look and anchor is not None and known.anchor is None:
+        near = self._near()
+        seen = self._seen_by(near)
+        if to_look and anchor is not None and seen.anchor is None:
             raise InvalidInput(
                 "this deployment has no anchor yet: `serve` or `predict` with --anchor begins to use one, for good"
             )
         with ExitStack() as opened:
             opened.callback(near.close)
-            ledger = opened.enter_context(self._connect(url, at, known))
-            far = self._anchor(ledger, known, anchor, opened)
-            if seen is None:
-                check_old_sighting(ledger, known)
-            else:
-                may_fail_over = far is not None and ledger.kind == "postgresql"
-                check_sighting(ledger, seen, may_be_elsewhere=may_fail_over)
-                ledger.may_fail_over = may_fail_over
-            verified = ledger.check_links(known.verified, _CHECKED_AT_ONCE)
+            ledger = opened.enter_context(self._connect(url, at, seen))
+            far = self._anchor(ledger, seen, anchor, opened)
+            ledger.may_fail_over = far is not None and ledger.kind == "postgresql"
+            check_sighting(ledger, seen, may_be_elsewhere=ledger.may_fail_over)
+            verified = ledger.check_links(seen.verified, _CHECKED_AT_ONCE)
             witnessed = self._begin(ledger, near, far, seen, verified)
             opened.pop_all()
             return witnessed
@@ -106,28 +99,52 @@ class Home:
         """Take the history from here to a PostgreSQL database; returns where it is then, without a password."""
         _postgres(url)
         from pacpredict.ledger.move import move  # noqa: PLC0415  # needs the same extra
+        from pacpredict.ledger.postgres import describe_url  # noqa: PLC0415
 
         with closing(self._near()) as near, ExitStack() as opened:
-            seen, old = near.read(), read_old_witness(self.old_witness)
-            known = seen or old
-            if known is None:
-                raise self._missing_witness()
+            seen = self._seen_by(near)
             own = opened.enter_context(self._own())
             if own.head().moved_to is None:  # otherwise what is still to be done of a move
-                if seen is not None:
-                    check_sighting(own, seen)
-                else:
-                    check_old_sighting(own, known)
+                check_sighting(own, seen)
+                if far := self._anchor(own, seen, anchor, opened):  # or it would be refused half-way
+                    self._check_apart(far, describe_url(url))
             there = opened.enter_context(move(own, url))
             there.check_contains(own.seen)
-            if seen is not None and seen.kind == there.kind:  # the move was done: this is no other history
+            if seen.kind == there.kind:  # the move was done: this is no other history
                 check_sighting(there, seen)
-            elif seen is not None:
+            else:
                 there.check_contains(seen.link)
-            far = self._anchor(there, known, anchor, opened)
-            near.replace(_sighting(there, known)._replace(anchor=None if far is None else far.location))
-            self.old_witness.unlink(missing_ok=True)
+            far = self._anchor(there, seen, anchor, opened)
+            near.replace(_sighting(there, seen)._replace(anchor=None if far is None else far.location))
             return there.location
+
+    def upgrade(
+        self, url: str | None, anchor: str | None, sequence: int | None, check: Callable[[SqlLedger], object]
+    ) -> Link:
+        """Take the owner's word that this deployment was never used by a later version than the first.
+
+        Only then can its ledger be one that is under no key. Nothing else tells: whoever can write to the artifact can
+        also remove what later versions have seen. `check` compares the belief and the spending with the records, to
+        which no chain of that version ties them; what does not pass has no witness, and so is not opened.
+        """
+        with closing(self._near()) as near, ExitStack() as opened:
+            if near.read() is not None:
+                raise InvalidInput(
+                    f"{self.witness} has seen a ledger that is under the key: there is nothing to upgrade"
+                )
+            seen = read_old_witness(self.old_witness)
+            if seen is None and sequence is None:
+                raise self._missing_witness("ledger upgrade")
+            ledger = opened.enter_context(self._connect(url, nowhere, seen, adopt=True))
+            _check_word(ledger, sequence)
+            if seen is not None:
+                _check_left(seen, self.ledger)
+                check_old_sighting(ledger, seen)
+            check(ledger)
+            far = self._anchor(ledger, None, anchor, opened)
+            near.replace(_sighting(ledger)._replace(anchor=None if far is None else far.location))
+            self.old_witness.unlink(missing_ok=True)
+            return ledger.seen
 
     def moved(self, url: str | None, anchor: str | None, sequence: int | None) -> Link:
         """Take the owner's word that the ledger is at another place now, and that nothing goes on at the old one.
@@ -143,15 +160,11 @@ class Home:
                 _check_alone(self.ledger)
             if seen is not None:
                 _check_left(seen, self.ledger)
-                if near.read() is None:
-                    check_old_sighting(ledger, seen, may_be_elsewhere=True)
-                else:
-                    check_sighting(ledger, seen, may_be_elsewhere=True)
+                check_sighting(ledger, seen, may_be_elsewhere=True)
             if seen is not None and sequence is not None:
                 seen = self._replace_anchor(ledger, seen, anchor)
             far = self._anchor(ledger, seen, anchor, opened)
             near.replace(_sighting(ledger, seen)._replace(anchor=None if far is None else far.location))
-            self.old_witness.unlink(missing_ok=True)
             return ledger.seen
 
     def restore(self, backup: Path, anchor: str | None, sequence: int | None) -> Link:
@@ -166,18 +179,23 @@ class Home:
             _check_alone(self.ledger)
             link = Link(sequence or 0, b"") if seen is None or not seen.place else seen.link
             link = link._replace(sequence=max(link.sequence, seen.sequence if seen else 0, sequence or 0))
-            ledger = opened.enter_context(
-                restore(backup, self.ledger, self.key, self.deployment, link, adopt=self._adopts())
-            )
+            ledger = opened.enter_context(restore(backup, self.ledger, self.key, self.deployment, link))
             far = self._anchor(ledger, seen, anchor, opened)
             near.replace(_sighting(ledger, seen)._replace(anchor=None if far is None else far.location))
-            self.old_witness.unlink(missing_ok=True)
             return ledger.seen
+
+    def _seen_by(self, near: FileWitness) -> Sighting:
+        self._check_not_old()
+        seen = near.read()
+        if seen is None:
+            raise self._missing_witness()
+        return seen
 
     def _believed(self, near: FileWitness, sequence: int | None) -> Sighting | None:
         """Return what was seen last; None if that is lost and the owner has said how many releases were shown."""
+        self._check_not_old()
         try:
-            seen = near.read() or read_old_witness(self.old_witness)
+            seen = near.read()
         except LedgerDamaged:
             if sequence is None:
                 raise
@@ -194,17 +212,13 @@ class Home:
         _check_left(seen, self.ledger)
 
     def _begin(
-        self, ledger: SqlLedger, near: FileWitness, far: Witness | None, seen: Sighting | None, verified: int
+        self, ledger: SqlLedger, near: FileWitness, far: Witness | None, seen: Sighting, verified: int
     ) -> WitnessedLedger:
         """Note where the ledger was found, and let it be used."""
         remove_drafts(self.witness)
         sighting = _sighting(ledger, seen)
         sighting = sighting._replace(anchor=None if far is None else far.location, verified=verified)
-        if seen is None:
-            near.replace(sighting)
-            self.old_witness.unlink(missing_ok=True)
-        else:  # in place: other processes have it open, perhaps by another path
-            near.advance(sighting)
+        near.advance(sighting)  # in place: other processes have it open, perhaps by another path
         return WitnessedLedger(ledger, [near] if far is None else [near, far], sighting)
 
     def _near(self) -> FileWitness:
@@ -221,6 +235,7 @@ class Home:
             return None
         far = open_anchor(where, self.key, ledger.id)
         opened.callback(far.close)
+        self._check_apart(far, ledger.location)
         if used not in (None, far.location):
             raise LedgerConflict(f"this deployment has its anchor at {used}, not at {far.location}")
         if used is not None and far.read() is None:
@@ -230,6 +245,14 @@ class Home:
             )
         _note_farther(far, ledger, _sighting(ledger, seen))
         return far
+
+    def _check_apart(self, far: Witness, location: str) -> None:
+        """Refuse an anchor that would be turned back together with what it watches."""
+        if far.location == location or self.witness.parent.resolve() in Path(far.location).resolve().parents:
+            raise InvalidInput(
+                f"an anchor at {far.location} would be turned back with the artifact, or with its ledger: choose "
+                "another disk, or another database"
+            )
 
     def _replace_anchor(self, ledger: SqlLedger, seen: Sighting, where: str | None) -> Sighting:
         """Let an owner who has said how many releases were shown take another anchor; returns what was seen without it.
@@ -244,16 +267,11 @@ class Home:
         return seen._replace(anchor=None)
 
     def _own(self) -> SqliteLedger:
-        return SqliteLedger(
-            self.ledger, key=self.key, deployment=self.deployment, create=False, adopt=self._adopts()
-        )
+        return SqliteLedger(self.ledger, key=self.key, deployment=self.deployment, create=False)
 
-    def _adopts(self) -> bool:
-        """Say whether a history that is under no key may be taken over: only until a witness has seen one that is."""
-        return not self.witness.exists()
-
-    def _connect(self, url: str | None, at: Failpoints, seen: Sighting | None) -> SqlLedger:
-        adopt = self._adopts()
+    def _connect(
+        self, url: str | None, at: Failpoints, seen: Sighting | None, *, adopt: bool = False
+    ) -> SqlLedger:
         try:
             if url is None:
                 return SqliteLedger(
@@ -283,11 +301,20 @@ class Home:
             f"the ledger at {self.ledger} is whole, with {sequence} releases: there is nothing to restore"
         )
 
-    def _missing_witness(self) -> LedgerConflict:
+    def _missing_witness(self, command: str = "ledger moved") -> LedgerConflict:
         return LedgerConflict(
             f"{self.witness} is missing, so nobody knows how far the ledger had come. Bring it back; if it is lost, "
-            "say how many releases were ever shown: `pacpredict ledger moved --sequence N`"
+            f"say how many releases were ever shown: `pacpredict {command} --sequence N`"
         )
+
+    def _check_not_old(self) -> None:
+        """Refuse an artifact whose witness is of the first version, under no key: anybody can write one."""
+        if self.old_witness.exists() and not self.witness.exists():
+            raise LedgerConflict(
+                f"{self.witness} is missing, and {self.old_witness.name} is of the first version, which anybody can "
+                "write. Nothing was released: if this artifact was never used by a later one, say so: `pacpredict "
+                "ledger upgrade`. Otherwise bring back what is missing"
+            )
 
 
 def _needs_anchor(where: str) -> LedgerConflict:

@@ -80,6 +80,11 @@ class PostgresLedger(SqlLedger):
     def location(self) -> str:
         return self._location
 
+    def keep_up(self) -> None:
+        """See how far others have come, and whether what is written would stay."""
+        super().keep_up()
+        self._connections.read(postgres_guard.IS_DURABLE)
+
     def _connect(self) -> "PostgresConnection":
         connection = PostgresConnection(self._url, self._patience_s)
         try:
@@ -115,7 +120,7 @@ class PostgresConnection:
             for statement in _SETTINGS:
                 self.run(statement)
             self.run(f"SET lock_timeout = {int(patience_s * 1000)}")
-            self._check_durable()
+            self.run(postgres_guard.IS_DURABLE)
         except BaseException:
             self.close()
             raise
@@ -224,12 +229,6 @@ class PostgresConnection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _check_durable(self) -> None:
-        if self.run("SHOW fsync") == [("off",)]:
-            raise LedgerUnavailable(
-                f"the database at {self.location} runs with fsync = off and may forget what was released; switch it on"
-            )
-
     def _explain(self, problem: psycopg.Error) -> LedgerError:
         """Say what to do about an error of PostgreSQL, by its code and never with its details."""
         code = problem.sqlstate or ""
@@ -237,12 +236,8 @@ class PostgresConnection:
         what = f"the ledger at {self.location}"
         if code.startswith("23"):
             return reuse_conflict()
-        if code == postgres_guard.MEDDLED_CODE:
-            return LedgerDamaged(
-                f"{what} has a trigger, a rule, a policy or other code (of a default, a condition, an index, a table "
-                "below another) that did not come from pacpredict, or a table that does not survive a crash. Nothing "
-                "was released: remove it"
-            )
+        if (refusal := self._explain_guard(code)) is not None:
+            return refusal
         if code.startswith(_REFUSED):
             return LedgerUnavailable(
                 f"{what} does not let us in ({text}); check the URL, the password and the grants"
@@ -260,6 +255,21 @@ class PostgresConnection:
         return LedgerUnavailable(
             f"{what} cannot be reached or written ({text}); check the database and try again"
         )
+
+    def _explain_guard(self, code: str) -> LedgerError | None:
+        """Say what to do about what a check has found before a commit."""
+        if code == postgres_guard.MEDDLED_CODE:
+            return LedgerDamaged(
+                f"the ledger at {self.location} has a trigger, a rule, a policy or other code (of a default, a "
+                "condition, an index, a table below another) that did not come from pacpredict, or a table that does "
+                "not survive a crash. Nothing was released: remove it"
+            )
+        if code == postgres_guard.FORGETFUL_CODE:
+            return LedgerUnavailable(
+                f"the database at {self.location} runs with fsync = off or full_page_writes = off, and may forget what "
+                "is released. Nothing was: switch both on"
+            )
+        return None
 
 
 def describe_url(url: str) -> str:

@@ -1,10 +1,10 @@
 """An anchor in a PostgreSQL database, for deployments that several hosts serve."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from pacpredict.exceptions import LedgerError, LedgerUnavailable
+from pacpredict.exceptions import LedgerDamaged, LedgerError, LedgerUnavailable
 from pacpredict.ledger.postgres import PostgresConnection, describe_url
 from pacpredict.ledger.witness import Sighting
 
@@ -21,7 +21,11 @@ _NOTE = (
     "ON CONFLICT (ledger) DO UPDATE SET kind = excluded.kind, location = excluded.location, place = excluded.place, "
     "sequence = excluded.sequence, chain = excluded.chain"
 )
-_NOTE_FARTHER = f"{_NOTE} WHERE pacpredict_anchors.sequence < excluded.sequence"
+# A row that was taken away is not made anew: what it had seen is lost with it.
+_NOTE_FARTHER = (
+    "UPDATE pacpredict_anchors SET kind = ?, location = ?, place = ?, sequence = ?, chain = ? "
+    "WHERE ledger = ? AND sequence < ?"
+)
 
 
 class PostgresAnchor:
@@ -41,21 +45,23 @@ class PostgresAnchor:
         return self._run(self._read)
 
     def advance(self, sighting: Sighting) -> Sighting:
-        return self._note(_NOTE_FARTHER, sighting) or sighting._replace(sequence=-1)
+        ledger, *seen = _values(sighting)
+        noted = self._note(_NOTE_FARTHER, (*seen, ledger, sighting.sequence))
+        return noted or sighting._replace(sequence=-1)
 
     def replace(self, sighting: Sighting) -> None:
-        self._note(_NOTE, sighting)
+        self._note(_NOTE, _values(sighting))
 
     def close(self) -> None:
         with self._lock:
             self._give_up()
 
-    def _note(self, statement: str, sighting: Sighting) -> Sighting | None:
+    def _note(self, statement: str, values: Sequence[str | int]) -> Sighting | None:
         """Note a sighting, in a table that nobody has meddled with; returns what stands there then."""
 
         def note(connection: PostgresConnection) -> Sighting | None:
             connection.begin_note()
-            connection.run(statement, _values(sighting))
+            connection.run(statement, values)
             noted = self._read(connection)
             connection.commit()
             return noted
@@ -64,7 +70,17 @@ class PostgresAnchor:
 
     def _read(self, connection: PostgresConnection) -> Sighting | None:
         rows = connection.run(_READ, (self._ledger_id,))
-        return Sighting(*rows[0]) if rows else None
+        if not rows:
+            return None
+        seen = Sighting(*rows[0])
+        try:
+            _ = seen.sequence + len(seen.link.chain)
+        except (TypeError, ValueError):
+            raise LedgerDamaged(
+                f"the anchor at {self.location} says nothing that a ledger can have come to. Nothing was released: "
+                "bring it back as it was"
+            ) from None
+        return seen
 
     def _run(self, job: Callable[[PostgresConnection], T]) -> T:
         with self._lock:

@@ -37,8 +37,16 @@ FIND = (
     "ON pg_namespace.oid = relnamespace WHERE pg_class.oid = to_regclass('{table}')"
 )
 
-# A division by zero ends a message of several statements, and the transaction: nothing after it is done.
+# A division by zero, or the logarithm of zero, ends a message of several statements, and the transaction: nothing after
+# it is done.
 MEDDLED_CODE = "22012"
+FORGETFUL_CODE = "2201E"
+
+# Whether the server syncs what it commits, and can repair pages that a crash has torn. It reads its settings again
+# between two messages, so that within one they are those by which the commit is written.
+IS_DURABLE = (
+    "SELECT ln((current_setting('fsync') = 'on' AND current_setting('full_page_writes') = 'on')::int::float8)"
+)
 
 
 class Guard(NamedTuple):
@@ -74,5 +82,6 @@ class Guard(NamedTuple):
 
     @property
     def commit(self) -> str:
-        """Commit durably, unless the check fails, with all of its names meant as PostgreSQL means them."""
-        return f"SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on; {self.check}; COMMIT"
+        """Commit durably, unless a check fails, with all of its names meant as PostgreSQL means them."""
+        rightly = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on"
+        return f"{rightly}; {self.check}; {IS_DURABLE}; COMMIT"

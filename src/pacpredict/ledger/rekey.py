@@ -1,8 +1,8 @@
 """Take a ledger of the first version, whose chain had no key, to one that whoever lacks the key cannot forge.
 
 The old chain is checked from the first record to the state before anything of it is taken over. But whoever can write
-to the database can compute such a chain. So none is signed once the artifact has seen a history that is under the key:
-a forged ledger of the first version would otherwise get a MAC for any belief and any spending.
+to the database can compute such a chain. So none is signed without the owner's word that this deployment never had a
+history under the key: a forged ledger of the first version would otherwise get a MAC for any belief and any spending.
 """
 
 import hashlib
@@ -43,9 +43,9 @@ def rekey(run: Run, key: bytes | None) -> None:
         return
     if key is None:
         raise LedgerConflict(
-            "the ledger is one of the first version, which anybody can forge, and this deployment has gone on with one "
-            "that is under its key: it is an older copy, or somebody has made it. Nothing was released: bring back the "
-            "latest"
+            "the ledger is one of the first version, which anybody can forge. If this deployment was ever used by a "
+            "later one, it is an older copy, or somebody has made it: bring back the latest. Nothing was released. If "
+            "it never was, say so: `pacpredict ledger upgrade`"
         )
     ((ledger, deployment, created, moved_to, old_head, *numbers, step, origin, log_belief),) = found
     old, new, n = _old_first_link(ledger, deployment), first_link(key, ledger, deployment), 0

@@ -65,7 +65,7 @@ class WitnessedLedger(Closing):
 
         On the way some older records are checked.
         """
-        self.ledger.head()
+        self.ledger.keep_up()
         self._check_undamaged()
         self._patrol()
         self._note(self.ledger.seen)
@@ -170,23 +170,16 @@ def check_sighting(ledger: SqlLedger, seen: Sighting, *, may_be_elsewhere: bool 
         )
 
 
-def check_old_sighting(ledger: SqlLedger, seen: Sighting, *, may_be_elsewhere: bool = False) -> None:
-    """Refuse the same by a sighting of the first version, whose chain values had no key.
+def check_old_sighting(ledger: SqlLedger, seen: Sighting) -> None:
+    """Refuse a ledger that was just upgraded and lacks what a witness of the first version has seen, under no key.
 
-    It counts for a ledger that was just upgraded: one that has released anything since has a witness of its own.
+    One that has released anything since has a witness of its own.
     """
     is_same = ledger.old_chain_at(seen.sequence) == seen.link.chain
     chain = (ledger.chain_at(seen.sequence) if is_same else None) or b""
     check_sighting(ledger, seen.at(Link(seen.sequence, chain)), may_be_elsewhere=True)
-    if may_be_elsewhere:
-        return
     if ledger.last_old_sequence() != ledger.head().sequence:
         raise LedgerConflict(
             "what says how far the ledger had come is of an earlier version, and the ledger has gone on since. Bring "
             "the latest witness back, or see `pacpredict ledger moved --help`"
-        )
-    if seen.location != ledger.location:
-        raise LedgerConflict(
-            f"this artifact was served with the ledger at {seen.location}; the one at {ledger.location} may be a copy "
-            "of it. If this is the only one, say so: `pacpredict ledger moved`"
         )

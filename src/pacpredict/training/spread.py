@@ -1,7 +1,7 @@
 """The votes of m models that are spread over the actors of a Ray cluster, when one machine cannot hold them.
 
-A vote needs all of them. If an actor is lost, it is replaced and gets its models again, from the files of the artifact;
-meanwhile whoever asks waits, and is refused after a while. There is no vote of fewer models.
+A vote needs all of them. If an actor is lost, or says nothing any more, it is replaced and gets its models again, from
+the files of the artifact; meanwhile whoever asks waits, and is refused after a while. There is no vote of fewer models.
 
 Actors know the models, not the secret: ledger, belief and noise stay in the process that answers.
 """
@@ -9,6 +9,7 @@ Actors know the models, not the secret: ledger, belief and noise stay in the pro
 import threading
 import time
 from collections.abc import Sequence
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,13 @@ _BETWEEN_LOOKS = 0.05
 # Ray puts an actor where there is room: for the files of its models, and once more for what is made of them.
 _MEMORY_PER_BYTE = 2
 _BETWEEN_ATTEMPTS = 1.0
+# An actor that was asked and has voted on nothing for this share of the patience hangs: one that is only busy, with the
+# questions of other threads, votes on one after another. It is not all of it, since whoever asks may first have waited.
+_SILENCE = 0.5
+# Ray itself may hang, and some of its calls take no limit. What it holds up is left to a thread of its own, of which
+# there are no more at a time; whoever asks waits this much longer, for actors to be named that did not vote.
+_MOST_QUESTIONS = 256
+_GRACE = 1.0
 
 
 class Stored(NamedTuple):
@@ -41,13 +49,15 @@ class Stored(NamedTuple):
 class Spread:
     """A voter whose models are elsewhere. Close it when it is not needed any more."""
 
-    # Seconds that a question waits for an actor to be replaced, and a start for the next model to be loaded.
+    # Seconds that a question waits for votes, or for an actor to be replaced, and a start for the next model to be
+    # loaded.
     patience = 60.0
 
     def __init__(self, cluster: Cluster, stored: Stored) -> None:
         self._had_connection = library().is_initialized()
         self._ray = library() if self._had_connection else connect(cluster)
         self._n_models = len(stored.files)
+        self._questions = threading.BoundedSemaphore(_MOST_QUESTIONS)
         n_actors = cluster.actors or int(self._ray.cluster_resources().get("CPU", 1))
         n_parts = max(1, min(self._n_models, n_actors))
         shares = np.array_split(np.arange(self._n_models), n_parts)
@@ -64,14 +74,43 @@ class Spread:
     def votes(self, prepared: Prepared, n_threads: int = 1) -> Votes:  # noqa: ARG002  # actors have their own
         """Return the label index of each model for each row (n_rows, n_models)."""
         deadline = time.monotonic() + self.patience
+        outcome: SimpleQueue[Votes | BaseException] = SimpleQueue()
+        if not self._questions.acquire(blocking=False):
+            raise _silent()
+
+        def ask() -> None:
+            try:
+                outcome.put(self._ask(prepared, deadline))
+            except BaseException as problem:  # noqa: BLE001  # whoever waits is told
+                outcome.put(problem)
+            finally:
+                self._questions.release()
+
+        threading.Thread(target=ask, daemon=True).start()
+        try:
+            found = outcome.get(timeout=max(0.0, deadline - time.monotonic()) + _GRACE)
+        except Empty:
+            raise _silent() from None
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _ask(self, prepared: Prepared, deadline: float) -> Votes:
         shared = self._ray.put(prepared)
         votes = np.empty((prepared.shape[0], self._n_models), np.int16)  # sparse rows have no length
         missing = self._parts
         while missing:
-            asked = [(part, part.actor(deadline)) for part in missing]
-            answers = [(part, actor, actor.votes.remote(shared)) for part, actor in asked]
+            actors = [(part, part.actor(deadline)) for part in missing]
+            asked = time.monotonic()
+            if asked > deadline:
+                raise VotersUnavailable(
+                    "some models did not vote in time: there is no answer without all of them"
+                )
+            answers = [(part, actor, actor.votes.remote(shared)) for part, actor in actors]
             missing = [
-                part for part, actor, answer in answers if not part.take_down(actor, answer, deadline, votes)
+                part
+                for part, actor, answer in answers
+                if not part.take_down(actor, answer, asked, deadline, votes)
             ]
         return votes
 
@@ -98,6 +137,10 @@ class Spread:
                     f"{left.get('GPU', 0):g} GPUs and {left.get('memory', 0) / 1e9:.1f} GB left"
                 )
             time.sleep(_BETWEEN_LOOKS)
+
+
+def _silent() -> VotersUnavailable:
+    return VotersUnavailable("Ray does not answer: there is no answer without the votes of all models")
 
 
 class _Actor:
@@ -137,6 +180,7 @@ class _Part:
         self._starting: Any = None
         self._problem: PacPredictError | None = None
         self._is_closed = False
+        self._heard = 0.0  # when an actor last voted
         self.n_loaded = 0
         self._load_in_background()
 
@@ -159,8 +203,11 @@ class _Part:
                 )
             return self._actor
 
-    def take_down(self, actor: Any, answer: Any, deadline: float, votes: Votes) -> bool:
-        """Write the votes of these models into their columns; False if the actor is gone and must be replaced."""
+    def take_down(self, actor: Any, answer: Any, asked: float, deadline: float, votes: Votes) -> bool:
+        """Write the votes of these models into their columns; False if there are none, and others must be asked for.
+
+        An actor that is gone, or hangs, is replaced.
+        """
         errors = self._ray.exceptions
         try:
             voted = self._ray.get(answer, timeout=max(0.0, deadline - time.monotonic()))
@@ -168,13 +215,14 @@ class _Part:
             self._lose(actor)
             return False
         except errors.GetTimeoutError:
-            raise VotersUnavailable(
-                "some models did not vote in time: there is no answer without all of them"
-            ) from None
+            if time.monotonic() - max(asked, self._heard) >= _SILENCE * Spread.patience:
+                self._lose(actor)
+            return False
         except errors.RayTaskError as problem:
             if isinstance(problem.cause, PacPredictError):
                 raise problem.cause from None
             raise
+        self._heard = time.monotonic()
         if voted.shape != (len(votes), len(self._models)):
             raise VotersUnavailable("an actor voted for other models than its own")
         votes[:, self._models] = voted
@@ -193,19 +241,20 @@ class _Part:
             if actor is not self._actor:
                 return  # somebody else has noticed
             self._actor, self.n_loaded = None, 0
-        self._ray.kill(actor)  # if it is only out of reach, it would keep the place of the next
-        self._load_in_background()
+        self._load_in_background(actor)
 
-    def _load_in_background(self) -> None:
-        self._loader = threading.Thread(target=self._load, daemon=True)
+    def _load_in_background(self, lost: Any = None) -> None:
+        self._loader = threading.Thread(target=self._load, args=[lost], daemon=True)
         self._loader.start()
 
-    def _load(self) -> None:
+    def _load(self, lost: Any) -> None:
         """Start an actor and give it its models, one after another, until that succeeds."""
+        if lost is not None:  # if it hangs, or is only out of reach, it would keep the place of the next
+            self._ray.kill(lost)
         while (actor := self._start()) is not None:
             try:
                 self._fill(actor)
-            except self._ray.exceptions.RayActorError:
+            except (self._ray.exceptions.RayActorError, self._ray.exceptions.GetTimeoutError):
                 pass
             except Exception as problem:  # noqa: BLE001  # whoever asks is told, until its cause is gone
                 self._fail(problem)
@@ -226,9 +275,9 @@ class _Part:
     def _fill(self, actor: Any) -> None:
         stored, self.n_loaded = self._stored, 0
         for i in self._models:  # one at a time: all of them at once may be more than the object store holds
-            self._ray.get(actor.take.remote(stored.files[i], stored.classes[i]))
+            self._ray.get(actor.take.remote(stored.files[i], stored.classes[i]), timeout=Spread.patience)
             self.n_loaded += 1
-        self._ray.get(actor.gather.remote())
+        self._ray.get(actor.gather.remote(), timeout=Spread.patience)
 
     def _settle(self, actor: Any) -> None:
         with self._changed:

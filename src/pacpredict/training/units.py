@@ -4,9 +4,11 @@ All records of a unit are in the same subsets. What is promised of membership is
 """
 
 import hashlib
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Number
 from typing import Any, Literal
 
 import numpy as np
@@ -53,13 +55,17 @@ class Units:
 
     @classmethod
     def persons(cls, names: Any, n_records: int) -> "Units":
-        """Take records with the same name, of any hashable type, as those of one person."""
-        given = as_values("groups", names, InvalidTable)
+        """Take records with the same name, of any hashable type, as those of one person.
+
+        A name may be written in several ways, as on other systems: with an accent as one character or as two, with
+        blanks around it, a number as a text. Two persons who become one that way are protected together.
+        """
+        given = list(map(_spelt_alike, as_values("groups", names, InvalidTable)))
         if len(given) != n_records:
             raise InvalidTable(
                 f"there are {n_records} records and {len(given)} persons: name one for each record"
             )
-        if (n_missing := sum(map(is_missing, given))) > 0:
+        if (n_missing := sum(is_missing(name) or (isinstance(name, str) and not name) for name in given)) > 0:
             raise InvalidTable(
                 f"{n_missing:,} records name no person, so that nobody knows with whose they belong; name a person "
                 f"for each, or drop these records: {show_rows(map(is_missing, given))}"
@@ -89,6 +95,19 @@ class Units:
 
     def digest(self) -> str:
         return hashlib.sha256(np.asarray(self.of_record, "<i8").tobytes()).hexdigest()
+
+
+def _spelt_alike(name: Any) -> Any:
+    """Return the same for all spellings of a name."""
+    if isinstance(name, str):
+        return unicodedata.normalize("NFC", name).strip()
+    if isinstance(name, Number):
+        try:
+            whole = int(name)  # type: ignore[call-overload]  # complex numbers cannot, and are left as they are
+        except (TypeError, ValueError, OverflowError):
+            return name
+        return str(whole) if whole == name else name
+    return name
 
 
 def number_by_first(keys: Iterable[Any]) -> IntArray:

@@ -74,6 +74,7 @@ class FileWitness:
         self._key = key
         self._lock = threading.Lock()
         self._handle: int | None = None
+        self._identity = (0, 0)  # of the file that is open: its device and inode
         self._parsed: tuple[bytes, list[Sighting | None]] = b"", [None] * _N_SLOTS
 
     @property
@@ -84,6 +85,7 @@ class FileWitness:
         with self._lock, self._explained("read"):
             if not self._open():
                 return None
+            self._check_in_place()
             with self._locked(fcntl.LOCK_SH) as handle:
                 return self._newest(self._slots(handle))
 
@@ -110,13 +112,14 @@ class FileWitness:
                     self._put(handle, noted, min(range(_N_SLOTS), key=lambda i: _rank(slots[i])))
                     newest = noted
                 os.fdatasync(handle)  # also what another process has just written
-                self._check_in_place(handle)  # or nobody will read it
+                self._check_in_place()  # or nobody will read it
             return newest
 
     def replace(self, sighting: Sighting) -> None:
         with self._lock, self._explained("written"):
             remove_drafts(self._path)
             if self._open():
+                self._check_in_place()
                 with self._locked(fcntl.LOCK_EX) as handle:  # nobody notes anything meanwhile
                     self._check_unused(self._slots(handle), sighting)
                     self._write(sighting)
@@ -139,23 +142,22 @@ class FileWitness:
             self._release()
 
     def _open(self) -> bool:
-        """Open the file, or find out that it was taken away; False if there is none."""
-        if self._handle is not None:
-            self._check_in_place(self._handle)
-            return True
-        try:
-            self._handle = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
+        """Open the file, unless it is open; False if there is none."""
+        if self._handle is None:
+            try:
+                self._handle = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return False
+            self._identity = _identify(os.fstat(self._handle))
         return True
 
-    def _check_in_place(self, handle: int) -> None:
-        mine = os.fstat(handle)
+    def _check_in_place(self) -> None:
+        """Refuse to go on with a file that was taken away."""
         try:
-            there = os.stat(self._name)  # noqa: PTH116
+            there = _identify(os.stat(self._name))  # noqa: PTH116
         except FileNotFoundError:
             there = None
-        if there is None or (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
+        if there != self._identity:
             raise LedgerConflict(
                 f"{self._path} was removed or replaced while the ledger was in use: another process may go on with "
                 "this deployment. Nothing is released: find out who did that, and start again"
@@ -229,6 +231,10 @@ class FileWitness:
 
     def _mac(self, text: str) -> str:
         return hmac.digest(self._key, text.encode(), "sha256").hex()
+
+
+def _identify(file: os.stat_result) -> tuple[int, int]:
+    return file.st_dev, file.st_ino
 
 
 def _is_farther(sighting: Sighting, newest: Sighting) -> bool:

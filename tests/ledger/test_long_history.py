@@ -137,15 +137,27 @@ def test_a_server_checks_first_what_nobody_has(tmp_path, monkeypatch):
 
 
 def test_a_server_keeps_up_with_what_it_answers(tmp_path, monkeypatch):
-    """However much comes between two looks, it is checked at the next one, so that no backlog grows."""
+    """However much comes between two looks, a backlog grows no further than it may."""
     home = found_home(tmp_path / "a.pac")
     look_at_little(monkeypatch)
+    monkeypatch.setattr(witnessed, "_MOST_UNCHECKED", LITTLE)
     with home.open() as ledger:
         session = make_session(ledger)
         for turn in (1, 2, 3):
             session.serve([ask(*range((turn - 1) * 5 * LITTLE, turn * 5 * LITTLE))])
             ledger.keep_up()
             assert FileWitness(home.witness, KEY).read().verified == turn * 5 * LITTLE
+
+
+def test_a_server_catches_up_later(tmp_path, monkeypatch):
+    """A burst is not slowed down by checks of all that it wrote: these are made look by look, afterwards."""
+    home = found_home(tmp_path / "a.pac")
+    look_at_little(monkeypatch)
+    with home.open() as ledger:
+        make_session(ledger).serve([ask(*range(3 * LITTLE))])
+        for checked in (1, 2, 3):
+            ledger.keep_up()
+            assert FileWitness(home.witness, KEY).read().verified == checked * LITTLE
 
 
 def test_a_gap_near_the_end_is_noticed_when_it_is_opened(tmp_path, monkeypatch):

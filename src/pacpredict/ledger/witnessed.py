@@ -13,6 +13,9 @@ from pacpredict.mechanism.ledger import Answer, Entry, State
 # Records that are checked each time that a server looks, beside those that came since: one page, a few milliseconds of
 # every second.
 _PATROLLED = 500
+# Records that were never checked may become this many while a server has much to answer; half of what is checked at the
+# next opening. Beyond, it checks as many as come.
+_MOST_UNCHECKED = 50_000
 
 
 class WitnessedLedger(Closing):
@@ -101,7 +104,9 @@ class WitnessedLedger(Closing):
         """Check some more records: those first that nobody has checked yet, and at the end from the first one again."""
         come_to = self.ledger.seen.sequence
         start = self._patrolled if self._patrolled < come_to else 0
-        n_checked = _PATROLLED + come_to - self._come_to  # so that it keeps up with what is answered
+        n_checked = _PATROLLED
+        if come_to - self._sighting.verified > _MOST_UNCHECKED:
+            n_checked += come_to - self._come_to
         try:
             self._patrolled, self._come_to = self.ledger.check_links(start, n_checked), come_to
         except LedgerDamaged as problem:

@@ -88,9 +88,14 @@ def test_a_gatherer_that_fails_leaves_the_rest_to_others():
     lane, bell = Lane(), threading.Lock()
     bell.acquire()
     lane.put("bad")
-    with pytest.raises(Empty), lane.gathering(bell) as arrived:
-        arrived.get_nowait()
-        lane.put("good")
-        SimpleQueue().get_nowait()
+
+    def fail():
+        with lane.gathering(bell) as arrived:
+            arrived.get_nowait()
+            lane.put("good")
+            SimpleQueue().get_nowait()
+
+    with pytest.raises(Empty):
+        fail()
     with lane.gathering(bell) as arrived:
         assert arrived.get_nowait() == "good"

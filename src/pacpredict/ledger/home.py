@@ -19,6 +19,7 @@ from pacpredict.exceptions import (
 from pacpredict.files import remove_drafts
 from pacpredict.ledger.anchor import open_anchor
 from pacpredict.ledger.backup import restore
+from pacpredict.ledger.head import TO_BE_CHECKED
 from pacpredict.ledger.sql import Link, SqlLedger
 from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.ledger.witness import FileWitness, Sighting, Witness, read_old_witness
@@ -125,7 +126,8 @@ class Home:
 
         Only then can its ledger be one that is under no key. Nothing else tells: whoever can write to the artifact can
         also remove what later versions have seen. `check` compares the belief and the spending with the records, to
-        which no chain of that version ties them; what does not pass has no witness, and so is not opened.
+        which no chain of that version ties them; what does not pass is marked as continued elsewhere, and has no
+        witness.
         """
         with closing(self._near()) as near, ExitStack() as opened:
             if near.read() is not None:
@@ -137,10 +139,15 @@ class Home:
                 raise self._missing_witness("ledger upgrade")
             ledger = opened.enter_context(self._connect(url, nowhere, seen, adopt=True))
             _check_word(ledger, sequence)
+            with ledger.exclusively() as (writer, head):  # so that what is checked is what may go on
+                if head.moved_to != TO_BE_CHECKED:
+                    ledger.check_is_here(head)
+                check(ledger)
+                ledger.write_head(writer, head._replace(moved_to=None))
+                writer.commit()
             if seen is not None:
                 _check_left(seen, self.ledger)
                 check_old_sighting(ledger, seen)
-            check(ledger)
             far = self._anchor(ledger, None, anchor, opened)
             near.replace(_sighting(ledger)._replace(anchor=None if far is None else far.location))
             self.old_witness.unlink(missing_ok=True)
@@ -155,6 +162,7 @@ class Home:
         with closing(self._near()) as near, ExitStack() as opened:
             ledger = opened.enter_context(self._connect(url, nowhere, None))
             seen = self._believed(near, sequence)
+            ledger.check_is_here(ledger.head())
             _check_word(ledger, sequence)
             if url is None:
                 _check_alone(self.ledger)

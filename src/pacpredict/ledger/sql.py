@@ -242,6 +242,11 @@ class SqlLedger(History):
             writer.commit()
 
     def check_is_here(self, head: Head) -> None:
+        if head.moved_to == heads.TO_BE_CHECKED:
+            raise LedgerConflict(
+                f"the ledger at {self.location} is of the first version, and nobody has found yet that its belief and "
+                "spending follow from its records. Nothing was released: `pacpredict ledger upgrade` checks that"
+            )
         if head.moved_to is not None:
             raise LedgerConflict(
                 f"the ledger at {self.location} is continued at {head.moved_to}. Nothing was released: use that one"

@@ -100,7 +100,7 @@ class Home:
         """Take the history from here to a PostgreSQL database; returns where it is then, without a password."""
         _postgres(url)
         from pacpredict.ledger.move import move  # noqa: PLC0415  # needs the same extra
-        from pacpredict.ledger.postgres import describe_url  # noqa: PLC0415
+        from pacpredict.ledger.postgres import database_at  # noqa: PLC0415
 
         with closing(self._near()) as near, ExitStack() as opened:
             seen = self._seen_by(near)
@@ -108,7 +108,7 @@ class Home:
             if own.head().moved_to is None:  # otherwise what is still to be done of a move
                 check_sighting(own, seen)
                 if far := self._anchor(own, seen, anchor, opened):  # or it would be refused half-way
-                    self._check_apart(far, describe_url(url))
+                    self._check_apart(far, database_at(url))
             there = opened.enter_context(move(own, url))
             there.check_contains(own.seen)
             if seen.kind == there.kind:  # the move was done: this is no other history
@@ -243,7 +243,7 @@ class Home:
             return None
         far = open_anchor(where, self.key, ledger.id)
         opened.callback(far.close)
-        self._check_apart(far, ledger.location)
+        self._check_apart(far, ledger.database())
         if used not in (None, far.location):
             raise LedgerConflict(f"this deployment has its anchor at {used}, not at {far.location}")
         if used is not None and far.read() is None:
@@ -254,9 +254,10 @@ class Home:
         _note_farther(far, ledger, _sighting(ledger, seen))
         return far
 
-    def _check_apart(self, far: Witness, location: str) -> None:
-        """Refuse an anchor that would be turned back together with what it watches."""
-        if far.location == location or self.witness.parent.resolve() in Path(far.location).resolve().parents:
+    def _check_apart(self, far: Witness, database: str | None) -> None:
+        """Refuse an anchor that would be turned back together with what it watches, the ledger in this database."""
+        is_beside = database is not None and far.database() == database
+        if is_beside or self.witness.parent.resolve() in Path(far.location).resolve().parents:
             raise InvalidInput(
                 f"an anchor at {far.location} would be turned back with the artifact, or with its ledger: choose "
                 "another disk, or another database"

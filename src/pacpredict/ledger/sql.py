@@ -93,6 +93,10 @@ class SqlLedger(History):
         """Connect to the database, with the tables up to date."""
         raise NotImplementedError
 
+    def database(self) -> str | None:
+        """Name the database of a server that it is in, however that is reached; None for a file."""
+        return None
+
     @property
     def n_connections(self) -> int:
         """How often it had to connect in order to write: a database that goes back loses its connections."""

@@ -413,6 +413,7 @@ DAMAGES = [
     damage("nodes", lambda a: np.where(a & np.uint64(tree_kernel.LEAF), a | np.uint64(1), a)),
     damage("nodes", lambda a: np.where(a >> np.uint64(63), a | np.uint64(5 << tree_kernel.COLUMN_SHIFT), a)),
     damage("depths", lambda a: a - 1),
+    damage("depths", lambda a: np.full_like(a, LARGEST)),
     damage("values", lambda a: a[:-1]),
     damage("values", lambda a: a.astype(np.float64)),
     damage("sets", lambda a: a[:-1]),

@@ -219,6 +219,7 @@ def _stays_inside(trees: PackedTrees) -> bool:
     if (
         not _are_starts(roots, len(trees.roots), len(words), least=1)
         or (columns >= 2 * trees.n_features).any()
+        or (trees.depths >= np.diff(roots)).any()  # or walks go on for ever
     ):
         return False
     tree = np.repeat(np.arange(len(trees.roots)), np.diff(roots))

@@ -206,3 +206,35 @@ def test_a_killed_upgrade_leaves_the_old_ledger(artifact, monkeypatch):
     upgrade(Artifact.open(artifact))
     with Deployment.open(artifact) as deployment:
         assert deployment.verify().releases == 30
+
+
+def test_a_state_that_does_not_follow_is_signed_for_nobody(artifact, tmp_path):
+    """What an upgrade has refused is taken by no other act, whatever the owner says and whoever removes the witness."""
+    with closing(sqlite3.connect(artifact / LEDGER)) as database:
+        database.execute("UPDATE state SET spent_steps = 0")
+        database.commit()
+    home = home_of(Artifact.open(artifact))
+    (artifact / OLD_WITNESS).unlink()
+    with pytest.raises(LedgerDamaged):
+        upgrade(Artifact.open(artifact), sequence=30)
+    shutil.copy(artifact / LEDGER, tmp_path / "backup")
+    for act in (
+        lambda: home.moved(None, None, 30),
+        lambda: home.moved(None, str(tmp_path / "anchor"), 30),
+    ):
+        with pytest.raises(LedgerConflict, match="ledger upgrade"):
+            act()
+    (artifact / LEDGER).unlink()
+    with pytest.raises(LedgerConflict, match="ledger upgrade"):
+        home.restore(tmp_path / "backup", None, 30)
+
+
+def test_a_ledger_that_says_it_went_elsewhere_is_not_upgraded(artifact):
+    """Signed, it could be taken for a backup, which may be brought back."""
+    with closing(sqlite3.connect(artifact / LEDGER)) as database:
+        database.execute("UPDATE state SET moved_to = 'somewhere'")
+        database.commit()
+    with pytest.raises(LedgerConflict, match=r"continued at somewhere\. Nothing was upgraded"):
+        upgrade(Artifact.open(artifact))
+    with closing(sqlite3.connect(artifact / LEDGER)) as database:
+        assert database.execute("SELECT version FROM schema_version").fetchall() == [(1,)]

@@ -748,15 +748,18 @@ def test_an_anchor_is_not_in_the_artifact(home, tmp_path, name):
 
 
 def test_an_anchor_is_not_in_the_database_of_the_ledger(home, url):
-    """Nor is one taken that a restored database would turn back with the ledger."""
+    """Nor is one taken that a restored database would turn back with the ledger, by whichever URL it is named."""
     serve_at(home, 1)
-    for anchor, error in ((url, InvalidInput), ("postgresql://owner@127.0.0.1:1/none", LedgerUnavailable)):
+    otherwise = f"{url}&port=5432"  # what it is without being said
+    nowhere = "postgresql://owner@127.0.0.1:1/none"
+    for anchor, error in ((url, InvalidInput), (otherwise, InvalidInput), (nowhere, LedgerUnavailable)):
         with pytest.raises(error):
             home.move_to(url, anchor)
     serve_at(home, 5)  # it was not moved half-way
     home.move_to(url)
-    with pytest.raises(InvalidInput, match="turned back with"):
-        home.open(url, anchor=url)
+    for same in (url, otherwise):
+        with pytest.raises(InvalidInput, match="turned back with"):
+            home.open(url, anchor=same)
     serve_at(home, 2, url=url)
 
 

@@ -149,6 +149,38 @@ def test_a_server_keeps_up_with_what_it_answers(tmp_path, monkeypatch):
             assert FileWitness(home.witness, KEY).read().verified == turn * 5 * LITTLE
 
 
+def test_a_server_checks_what_is_new_before_it_goes_on_with_what_is_old(tmp_path, monkeypatch):
+    """In the middle of another round through a long history, new records are the first to be checked all the same."""
+    home = found_home(tmp_path / "a.pac")
+    serve_at(home, *range(5 * LITTLE))
+    home.open().close()  # has checked all of it
+    look_at_little(monkeypatch)
+    with home.open() as ledger:
+        session = make_session(ledger)
+        ledger.keep_up()
+        ledger.keep_up()
+        session.serve([ask(*range(5 * LITTLE, 6 * LITTLE))])
+        ledger.keep_up()
+        assert FileWitness(home.witness, KEY).read().verified == 6 * LITTLE
+
+
+def test_a_server_goes_on_with_what_is_old_while_little_is_new(tmp_path, monkeypatch):
+    """Where something new comes with every look, what is left of each look goes through the old part."""
+    home = found_home(tmp_path / "a.pac")
+    serve_at(home, *range(5 * LITTLE))
+    home.open().close()  # has checked all of it
+    look_at_little(monkeypatch)
+    with home.open() as ledger:
+        session = make_session(ledger)
+        meddle(home, f"UPDATE records SET label = 1 - label WHERE sequence = {2 * LITTLE}")
+        for turn in (1, 2):
+            session.serve([ask(10**6 + turn)])
+            ledger.keep_up()
+        session.serve([ask(10**6)])
+        with pytest.raises(LedgerDamaged, match=f"record {2 * LITTLE} "):
+            ledger.keep_up()
+
+
 def test_a_server_catches_up_later(tmp_path, monkeypatch):
     """A burst is not slowed down by checks of all that it wrote: these are made look by look, afterwards."""
     home = found_home(tmp_path / "a.pac")

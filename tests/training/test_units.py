@@ -42,6 +42,8 @@ def test_one_person_in_several_spellings():
     assert Units.persons(accents, 5).of_record.tolist() == [0, 0, 0, 0, 1]
     numbers = [12, "12", " 12", 12.0, np.int64(12), Decimal(12), "012", 12.5, Decimal("12.5"), 1e300, np.inf]
     assert Units.persons(numbers, 11).of_record.tolist() == [0, 0, 0, 0, 0, 0, 1, 2, 2, 3, 4]
+    fractions = [12, "12.0", 12.5, "12.5", np.float64(-3), "-3.0", "A.0", "A", "1.10", "1.1"]
+    assert Units.persons(fractions, 10).of_record.tolist() == [0, 0, 1, 1, 2, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_one_person_in_several_spellings():
     [
         (NAMES[:5], "6 records and 5 persons: name one for each record"),
         ([*NAMES[:5], None], "1 records name no person"),
-        ([*NAMES[:4], "", " "], "2 records name no person"),
+        ([*NAMES[:4], "", " "], r"2 records name no person.*: row 4, 5 \(from 0\)$"),
         (np.array([1, 2, np.nan, np.nan, 3, 4]), r"2 records name no person.*: row 2, 3 \(from 0\)$"),
         (pd.Series([1, 2, 3, 4, 5, pd.NA], dtype="Int64"), "1 records name no person"),
         ([["ann"]] * 6, "named by texts or numbers"),

@@ -397,8 +397,12 @@ def damage(name, change):
     return pytest.param(name, change, id=f"{name}-{change.__name__.strip('<>')}")
 
 
+LARGEST = np.iinfo(np.int64).max  # beyond it sums wrap around
+STEPS = np.uint64(((1 << tree_kernel.STEP_BITS) - 1) << tree_kernel.STEP_SHIFT)
+
 DAMAGES = [
     damage("nodes", lambda a: a[:-1]),
+    damage("nodes", lambda a: np.where((a & STEPS > 0) & (a < 2**63), a | np.uint64(tree_kernel.LEAF), a)),
     damage("nodes", lambda a: a | np.uint64(((1 << tree_kernel.STEP_BITS) - 1) << tree_kernel.STEP_SHIFT)),
     damage(
         "nodes", lambda a: a | np.uint64(((1 << tree_kernel.COLUMN_BITS) - 1) << tree_kernel.COLUMN_SHIFT)
@@ -409,17 +413,21 @@ DAMAGES = [
     damage("nodes", lambda a: np.where(a & np.uint64(tree_kernel.LEAF), a | np.uint64(1), a)),
     damage("nodes", lambda a: np.where(a >> np.uint64(63), a | np.uint64(5 << tree_kernel.COLUMN_SHIFT), a)),
     damage("depths", lambda a: a - 1),
+    damage("depths", lambda a: np.full_like(a, LARGEST)),
     damage("values", lambda a: a[:-1]),
     damage("values", lambda a: a.astype(np.float64)),
     damage("sets", lambda a: a[:-1]),
     damage("roots", lambda a: a + np.uint64(1)),
     damage("outputs", lambda a: a + 1),
     damage("outputs", lambda a: a - 3),
+    damage("outputs", lambda a: np.full_like(a, LARGEST)),
     damage("widths", lambda a: a[1:]),
+    damage("value_starts", lambda a: np.full_like(a, LARGEST)),
     damage("value_starts", lambda a: a + 1),
     damage("tree_starts", lambda a: a[::-1]),
     damage("class_starts", lambda a: a[:-1]),
     damage("cut_starts", lambda a: a + 1),
+    damage("cut_starts", lambda a: np.array([0, LARGEST, -LARGEST - 1, -1, *a[4:]])),
     damage("labels", lambda a: a[1:]),
     damage("softmax", lambda a: a[1:]),
     damage("single", lambda a: a[None]),

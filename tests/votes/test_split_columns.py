@@ -150,6 +150,20 @@ def test_trees_that_are_far_from_perfect_stay_as_they_are():
     assert PackedTrees(**pack([model], N_FEATURES, single=True)).perfect is not None
 
 
+def test_more_classes_than_labels_can_number():
+    """Arrays that somebody edited may have them: trees count for their classes still, and write nowhere else."""
+    n_classes, last = 40_000, 39_999
+    rng = np.random.default_rng(0)
+    tree = replace(random_tree(rng, 2, 1, last, np.dtype("f8")), values=np.ones((3, 1)))
+    labels = np.where(np.arange(n_classes) == last, 7, 0)
+    packed = PackedTrees(
+        **pack([TreeModel([tree] * 4, np.zeros(n_classes), labels)], N_FEATURES, single=False)
+    )
+    assert packed.perfect is not None
+    assert (packed.perfect.outputs == last).all()
+    assert (packed.votes(random_rows(rng, 9)) == 7).all()
+
+
 def test_too_many_splits_for_perfect_trees(monkeypatch):
     """A cell names a column by 16 bits: with more columns trees vote by their words, and the same."""
     packed, rows, expected = random_ensemble(2, 2, 1, np.dtype("f4"))

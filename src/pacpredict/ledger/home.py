@@ -19,6 +19,7 @@ from pacpredict.exceptions import (
 from pacpredict.files import remove_drafts
 from pacpredict.ledger.anchor import open_anchor
 from pacpredict.ledger.backup import restore
+from pacpredict.ledger.head import TO_BE_CHECKED
 from pacpredict.ledger.sql import Link, SqlLedger
 from pacpredict.ledger.sqlite import SqliteLedger
 from pacpredict.ledger.witness import FileWitness, Sighting, Witness, read_old_witness
@@ -99,7 +100,7 @@ class Home:
         """Take the history from here to a PostgreSQL database; returns where it is then, without a password."""
         _postgres(url)
         from pacpredict.ledger.move import move  # noqa: PLC0415  # needs the same extra
-        from pacpredict.ledger.postgres import describe_url  # noqa: PLC0415
+        from pacpredict.ledger.postgres import database_at  # noqa: PLC0415
 
         with closing(self._near()) as near, ExitStack() as opened:
             seen = self._seen_by(near)
@@ -107,7 +108,7 @@ class Home:
             if own.head().moved_to is None:  # otherwise what is still to be done of a move
                 check_sighting(own, seen)
                 if far := self._anchor(own, seen, anchor, opened):  # or it would be refused half-way
-                    self._check_apart(far, describe_url(url))
+                    self._check_apart(far, database_at(url))
             there = opened.enter_context(move(own, url))
             there.check_contains(own.seen)
             if seen.kind == there.kind:  # the move was done: this is no other history
@@ -125,7 +126,8 @@ class Home:
 
         Only then can its ledger be one that is under no key. Nothing else tells: whoever can write to the artifact can
         also remove what later versions have seen. `check` compares the belief and the spending with the records, to
-        which no chain of that version ties them; what does not pass has no witness, and so is not opened.
+        which no chain of that version ties them; what does not pass is marked as continued elsewhere, and has no
+        witness.
         """
         with closing(self._near()) as near, ExitStack() as opened:
             if near.read() is not None:
@@ -137,10 +139,15 @@ class Home:
                 raise self._missing_witness("ledger upgrade")
             ledger = opened.enter_context(self._connect(url, nowhere, seen, adopt=True))
             _check_word(ledger, sequence)
+            with ledger.exclusively() as (writer, head):  # so that what is checked is what may go on
+                if head.moved_to != TO_BE_CHECKED:
+                    ledger.check_is_here(head)
+                check(ledger)
+                ledger.write_head(writer, head._replace(moved_to=None))
+                writer.commit()
             if seen is not None:
                 _check_left(seen, self.ledger)
                 check_old_sighting(ledger, seen)
-            check(ledger)
             far = self._anchor(ledger, None, anchor, opened)
             near.replace(_sighting(ledger)._replace(anchor=None if far is None else far.location))
             self.old_witness.unlink(missing_ok=True)
@@ -155,6 +162,7 @@ class Home:
         with closing(self._near()) as near, ExitStack() as opened:
             ledger = opened.enter_context(self._connect(url, nowhere, None))
             seen = self._believed(near, sequence)
+            ledger.check_is_here(ledger.head())
             _check_word(ledger, sequence)
             if url is None:
                 _check_alone(self.ledger)
@@ -235,7 +243,7 @@ class Home:
             return None
         far = open_anchor(where, self.key, ledger.id)
         opened.callback(far.close)
-        self._check_apart(far, ledger.location)
+        self._check_apart(far, ledger.database())
         if used not in (None, far.location):
             raise LedgerConflict(f"this deployment has its anchor at {used}, not at {far.location}")
         if used is not None and far.read() is None:
@@ -246,9 +254,10 @@ class Home:
         _note_farther(far, ledger, _sighting(ledger, seen))
         return far
 
-    def _check_apart(self, far: Witness, location: str) -> None:
-        """Refuse an anchor that would be turned back together with what it watches."""
-        if far.location == location or self.witness.parent.resolve() in Path(far.location).resolve().parents:
+    def _check_apart(self, far: Witness, database: str | None) -> None:
+        """Refuse an anchor that would be turned back together with what it watches, the ledger in this database."""
+        is_beside = database is not None and far.database() == database
+        if is_beside or self.witness.parent.resolve() in Path(far.location).resolve().parents:
             raise InvalidInput(
                 f"an anchor at {far.location} would be turned back with the artifact, or with its ledger: choose "
                 "another disk, or another database"

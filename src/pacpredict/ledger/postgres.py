@@ -80,6 +80,9 @@ class PostgresLedger(SqlLedger):
     def location(self) -> str:
         return self._location
 
+    def database(self) -> str:
+        return database_at(self._url)
+
     def keep_up(self) -> None:
         """See how far others have come, and whether what is written would stay."""
         super().keep_up()
@@ -140,6 +143,14 @@ class PostgresConnection:
             "'state'::regclass::oid::bigint FROM pg_control_system(), pg_database WHERE datname = current_database()"
         )
         return f"server {system}, timeline {int(log_file[:8], 16)}, table {database}.{table}"
+
+    def database(self) -> str:
+        """Name the server and the database, by whatever address and as whoever they are reached."""
+        ((system, database),) = self.run(
+            "SELECT system_identifier::text, pg_database.oid::bigint FROM pg_control_system(), pg_database "
+            "WHERE datname = current_database()"
+        )
+        return f"server {system}, database {database}"
 
     def begin(self) -> None:
         """Begin a transaction and lock the one row of the state, in one message to the server.
@@ -270,6 +281,12 @@ class PostgresConnection:
                 "is released. Nothing was: switch both on"
             )
         return None
+
+
+def database_at(url: str) -> str:
+    """Name the database that a URL leads to."""
+    with PostgresConnection(url) as connection:
+        return connection.database()
 
 
 def describe_url(url: str) -> str:

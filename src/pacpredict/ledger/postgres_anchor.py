@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pacpredict.exceptions import LedgerDamaged, LedgerError, LedgerUnavailable
-from pacpredict.ledger.postgres import PostgresConnection, describe_url
+from pacpredict.ledger.postgres import PostgresConnection, database_at, describe_url
 from pacpredict.ledger.witness import Sighting
 
 T = TypeVar("T")
@@ -40,6 +40,9 @@ class PostgresAnchor:
     @property
     def location(self) -> str:
         return describe_url(self._url)
+
+    def database(self) -> str:
+        return database_at(self._url)  # without making a table there
 
     def read(self) -> Sighting | None:
         return self._run(self._read)

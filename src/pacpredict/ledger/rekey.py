@@ -3,6 +3,7 @@
 The old chain is checked from the first record to the state before anything of it is taken over. But whoever can write
 to the database can compute such a chain. So none is signed without the owner's word that this deployment never had a
 history under the key: a forged ledger of the first version would otherwise get a MAC for any belief and any spending.
+And none can be used, by whichever command, before these are found to follow from its records: see Home.upgrade.
 """
 
 import hashlib
@@ -48,6 +49,8 @@ def rekey(run: Run, key: bytes | None) -> None:
             "it never was, say so: `pacpredict ledger upgrade`"
         )
     ((ledger, deployment, created, moved_to, old_head, *numbers, step, origin, log_belief),) = found
+    if moved_to is not None:
+        raise LedgerConflict(f"the ledger is continued at {moved_to}. Nothing was upgraded: use that one")
     old, new, n = _old_first_link(ledger, deployment), first_link(key, ledger, deployment), 0
     run("INSERT INTO old_chains (sequence, chain) VALUES (0, ?)", (old,))
     for row, chain, asked in _old_rows(run):
@@ -63,7 +66,7 @@ def rekey(run: Run, key: bytes | None) -> None:
         ledger,
         deployment,
         created,
-        moved_to,
+        heads.TO_BE_CHECKED,
         new,
         *numbers,
         step,
@@ -73,7 +76,8 @@ def rekey(run: Run, key: bytes | None) -> None:
         log_belief,
         *lacking,
     )
-    run("UPDATE state SET chain = ?, mac = ?", (new, heads.mac_of(key, values)))
+    marked = heads.TO_BE_CHECKED, new, heads.mac_of(key, values)
+    run("UPDATE state SET moved_to = ?, chain = ?, mac = ?", marked)
     _log.warning("the ledger was upgraded: its %d releases are now protected by the key of the artifact", n)
 
 

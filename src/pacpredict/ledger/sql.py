@@ -93,6 +93,10 @@ class SqlLedger(History):
         """Connect to the database, with the tables up to date."""
         raise NotImplementedError
 
+    def database(self) -> str | None:
+        """Name the database of a server that it is in, however that is reached; None for a file."""
+        return None
+
     @property
     def n_connections(self) -> int:
         """How often it had to connect in order to write: a database that goes back loses its connections."""
@@ -242,6 +246,11 @@ class SqlLedger(History):
             writer.commit()
 
     def check_is_here(self, head: Head) -> None:
+        if head.moved_to == heads.TO_BE_CHECKED:
+            raise LedgerConflict(
+                f"the ledger at {self.location} is of the first version, and nobody has found yet that its belief and "
+                "spending follow from its records. Nothing was released: `pacpredict ledger upgrade` checks that"
+            )
         if head.moved_to is not None:
             raise LedgerConflict(
                 f"the ledger at {self.location} is continued at {head.moved_to}. Nothing was released: use that one"

@@ -53,6 +53,9 @@ class Witness(Protocol):
     @property
     def location(self) -> str: ...
 
+    def database(self) -> str | None:
+        """Name the database that it is in, however that is reached; None for a file."""
+
     def read(self) -> Sighting | None:
         """Return what was seen last, or None if there is no such witness."""
 
@@ -80,6 +83,9 @@ class FileWitness:
     @property
     def location(self) -> str:
         return str(self._path.absolute())
+
+    def database(self) -> None:
+        """Return None: it is a file."""
 
     def read(self) -> Sighting | None:
         with self._lock, self._explained("read"):

@@ -10,8 +10,7 @@ from pacpredict.ledger.witness import Sighting, Witness
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.mechanism.ledger import Answer, Entry, State
 
-# Records that are checked each time that a server looks, beside those that came since: one page, a few milliseconds of
-# every second.
+# Records that are checked each time that a server looks: one page, a few milliseconds of every second.
 _PATROLLED = 500
 # Records that were never checked may become this many while a server has much to answer; half of what is checked at the
 # next opening. Beyond, it checks as many as come.
@@ -30,7 +29,7 @@ class WitnessedLedger(Closing):
         self._sighting = sighting
         self._confirmed = sighting.sequence
         self._looked_at = -1
-        self._patrolled = sighting.verified
+        self._patrolled = 0  # how far the round has come that checks records once more
         self._come_to = sighting.sequence  # when the last patrol was
         self._damage: str | None = None  # what the patrol has found
 
@@ -101,19 +100,22 @@ class WitnessedLedger(Closing):
         return f"WitnessedLedger({self.ledger!r})"
 
     def _patrol(self) -> None:
-        """Check some more records: those first that nobody has checked yet, and at the end from the first one again."""
-        come_to = self.ledger.seen.sequence
-        start = self._patrolled if self._patrolled < come_to else 0
-        n_checked = _PATROLLED
-        if come_to - self._sighting.verified > _MOST_UNCHECKED:
-            n_checked += come_to - self._come_to
+        """Check some more records: those first that nobody has checked yet, then older ones, round after round."""
+        come_to, verified = self.ledger.seen.sequence, self._sighting.verified
+        left = _PATROLLED
+        if come_to - verified > _MOST_UNCHECKED:
+            left += come_to - self._come_to
         try:
-            self._patrolled, self._come_to = self.ledger.check_links(start, n_checked), come_to
+            if verified < come_to:
+                now = self.ledger.check_links(verified, left)
+                self._sighting, left = self._sighting._replace(verified=now), left - (now - verified)
+            if left > 0:
+                start = self._patrolled if self._patrolled < come_to else 0
+                self._patrolled = self.ledger.check_links(start, left)
         except LedgerDamaged as problem:
             self._damage = str(problem)
             raise
-        verified = max(self._sighting.verified, self._patrolled)
-        self._sighting = self._sighting._replace(verified=verified)
+        self._come_to = come_to
 
     def _check_undamaged(self) -> None:
         """Go on refusing: what was found once is not looked at in every turn."""

@@ -4,6 +4,7 @@ All records of a unit are in the same subsets. What is promised of membership is
 """
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from pacpredict.types import BoolArray, IntArray
 # content, or a row whatever it holds, as in artifacts that were made before there were units.
 Kind = Literal["person", "record", "row"]
 KINDS: tuple[Kind, ...] = ("person", "record", "row")
+# As programs write whole numbers of a column that was read with fractions, because some were missing.
+_WRITTEN_WITH_FRACTION = re.compile(r"-?[0-9]+\.0")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +68,11 @@ class Units:
             raise InvalidTable(
                 f"there are {n_records} records and {len(given)} persons: name one for each record"
             )
-        if (n_missing := sum(is_missing(name) or (isinstance(name, str) and not name) for name in given)) > 0:
+        names_nobody = [is_missing(name) or (isinstance(name, str) and not name) for name in given]
+        if any(names_nobody):
             raise InvalidTable(
-                f"{n_missing:,} records name no person, so that nobody knows with whose they belong; name a person "
-                f"for each, or drop these records: {show_rows(map(is_missing, given))}"
+                f"{sum(names_nobody):,} records name no person, so that nobody knows with whose they belong; name a "
+                f"person for each, or drop these records: {show_rows(names_nobody)}"
             )
         try:
             return cls(number_by_first(given), "person")
@@ -100,13 +104,14 @@ class Units:
 def _spelt_alike(name: Any) -> Any:
     """Return the same for all spellings of a name."""
     if isinstance(name, str):
-        return unicodedata.normalize("NFC", name).strip()
+        text = unicodedata.normalize("NFC", name).strip()
+        return text.removesuffix(".0") if _WRITTEN_WITH_FRACTION.fullmatch(text) else text
     if isinstance(name, Number):
         try:
             whole = int(name)  # type: ignore[call-overload]  # complex numbers cannot, and are left as they are
+            return str(whole) if whole == name else str(float(name))  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
             return name
-        return str(whole) if whole == name else name
     return name
 
 

@@ -205,9 +205,9 @@ def _check(trees: PackedTrees) -> None:
 
 
 def _are_starts(starts: IntArray, n: int, end: int, least: int = 0) -> bool:
-    return bool(
-        len(starts) == n + 1 and starts[0] == 0 and starts[-1] == end and (np.diff(starts) >= least).all()
-    )
+    # Differences wrap around: those of numbers from 0 to the end do not.
+    is_between = len(starts) == n + 1 and starts[0] == 0 <= starts.min() and starts[-1] == end == starts.max()
+    return bool(is_between and (np.diff(starts) >= least).all())
 
 
 def _stays_inside(trees: PackedTrees) -> bool:
@@ -219,6 +219,7 @@ def _stays_inside(trees: PackedTrees) -> bool:
     if (
         not _are_starts(roots, len(trees.roots), len(words), least=1)
         or (columns >= 2 * trees.n_features).any()
+        or (trees.depths >= np.diff(roots)).any()  # or walks go on for ever
     ):
         return False
     tree = np.repeat(np.arange(len(trees.roots)), np.diff(roots))
@@ -229,7 +230,6 @@ def _stays_inside(trees: PackedTrees) -> bool:
         return False
     n_words = kernel.words_of_set(np.diff(trees.cut_starts)[columns[is_set] % trees.n_features])
     leaves, n_leaves = ranks[~inner] - kernel.LEAF, np.bincount(tree[~inner], minlength=len(trees.roots))
-    leaf_ends = trees.value_starts + n_leaves * trees.widths
     n_classes = np.repeat(np.diff(trees.class_starts), np.diff(trees.tree_starts))
     return bool(
         (columns[is_set] < trees.n_features).all()
@@ -237,10 +237,12 @@ def _stays_inside(trees: PackedTrees) -> bool:
         and np.array_equal(
             leaves, np.arange(len(leaves)) - np.repeat(np.cumsum(n_leaves) - n_leaves, n_leaves)
         )
-        and (leaf_ends <= len(trees.values)).all()
+        and (ranks[inner & ~is_set] < kernel.LEAF).all()
         and not is_set[~inner].any()
         and (np.minimum(trees.outputs, np.minimum(trees.widths, trees.value_starts)) >= 0).all()
-        and (trees.outputs + trees.widths <= n_classes).all()
+        # Sums of what is stored could wrap around. Widths are small once the first of these holds.
+        and (trees.outputs <= n_classes - trees.widths).all()
+        and (trees.value_starts <= len(trees.values) - n_leaves * trees.widths).all()
     )
 
 

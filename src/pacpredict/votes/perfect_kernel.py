@@ -45,7 +45,7 @@ class Perfect(NamedTuple):
     depths: IntArray
     starts: IntArray
     tree_starts: IntArray
-    outputs: Votes
+    outputs: IntArray
 
 
 class Space(NamedTuple):
@@ -71,7 +71,7 @@ def vote(
     depths: IntArray,
     starts: IntArray,
     tree_starts: IntArray,
-    outputs: Votes,
+    outputs: IntArray,
     class_starts: IntArray,
     base: Values,
     labels: Votes,

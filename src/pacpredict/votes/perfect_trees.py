@@ -28,7 +28,7 @@ class PerfectTrees:
     depths: IntArray  # (n_models,)
     starts: IntArray  # (n_models + 1) the first cell of each model
     tree_starts: IntArray  # (n_models + 1) its first tree, where models have whole fours
-    outputs: Votes  # of each of these trees the class it counts for
+    outputs: IntArray  # of each of these trees the class it counts for
     least_swept: int  # rows from which it is faster to sweep than to walk
 
     @classmethod
@@ -45,7 +45,7 @@ class PerfectTrees:
         starts, tree_starts = _starts(n_filled << depths), _starts(n_filled)
         asked = np.full(starts[-1], columns.nobody, np.uint16)
         values = np.zeros(starts[-1], trees.values.dtype)  # trees that fill up fours add nothing
-        outputs = np.zeros(tree_starts[-1], np.int16)
+        outputs = np.zeros(tree_starts[-1], np.int64)
         for depth in np.unique(depths):
             models = np.flatnonzero(depths == depth)
             own = np.concatenate([np.arange(*trees.tree_starts[m : m + 2]) for m in models])

@@ -121,11 +121,11 @@ def test_requests_that_are_refused(fitted, rows):
         def refuse():
             time.sleep(0.002)
             if not is_over.is_set():
-                pipeline._small.put(Job(refuse, gone))
+                pipeline._small.arrived.put(Job(refuse, gone))
             raise InvalidQuery("nothing")
 
         try:
-            pipeline._small.put(Job(refuse, gone))
+            pipeline._small.arrived.put(Job(refuse, gone))
             assert ask(server, rows[:1]).status_code == 200
         finally:
             is_over.set()

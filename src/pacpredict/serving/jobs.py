@@ -2,8 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -53,58 +52,12 @@ class Job:
 
 
 class Lane:
-    """The jobs of one size: those that nobody has begun with, and those that wait for a turn.
-
-    One thread at a time gathers: it takes jobs and reads them. Threads that have nothing to do wait for their bell, and
-    one is called when a job comes and nobody gathers, or when whoever did leaves some behind. The last to become idle
-    is called first: what it needs is still in the caches, and whoever asks alone wakes nobody else.
-    """
+    """The jobs of one size: those that nobody has begun with, and those that wait for a turn."""
 
     def __init__(self) -> None:
+        self.arrived: SimpleQueue[Job | None] = SimpleQueue()
+        self.gathering = threading.Lock()  # whoever has it takes jobs and reads them
         self.ready: SimpleQueue[Job] = SimpleQueue()
-        self._arrived: SimpleQueue[Job | None] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._is_gathering = False
-        self._bells: list[threading.Lock] = []  # of idle threads
-        self._n_calls = 0  # that nobody was idle for
-
-    def put(self, job: Job | None) -> None:
-        """Let a job wait, or with None end a thread."""
-        self._arrived.put(job)
-        with self._lock:
-            if not self._is_gathering:
-                self._is_gathering = True
-                self._call()
-
-    @contextmanager
-    def gathering(self, bell: threading.Lock) -> Iterator["SimpleQueue[Job | None]"]:
-        """Wait until there is something to gather, and lend what has arrived.
-
-        The bell is a thread's own, a lock that is taken: to release it wakes the thread.
-        """
-        with self._lock:
-            is_called = self._n_calls > 0
-            if is_called:
-                self._n_calls -= 1
-            else:
-                self._bells.append(bell)
-        if not is_called:
-            bell.acquire()
-        try:
-            yield self._arrived
-        finally:
-            with (
-                self._lock
-            ):  # whoever puts a job there from now on finds that nobody gathers, or leaves it to the next
-                self._is_gathering = not self._arrived.empty()
-                if self._is_gathering:
-                    self._call()
-
-    def _call(self) -> None:
-        if self._bells:
-            self._bells.pop().release()
-        else:
-            self._n_calls += 1
 
     def next_group(self) -> list[Job]:
         """Take what is answered in one turn."""

@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from queue import Empty, SimpleQueue
+from queue import Empty
 
 from pacpredict.curator import Answers, Curator
 from pacpredict.exceptions import LedgerError, ServerBusy, VotersUnavailable
@@ -58,7 +58,7 @@ class Pipeline:
         # Small ones first: what is found to be large goes on in the other lane.
         for lane, threads in ((self._small, self._small_threads), (self._large, self._large_threads)):
             for _ in threads:
-                lane.put(None)
+                lane.arrived.put(None)
             for thread in threads:
                 thread.join()
 
@@ -70,7 +70,7 @@ class Pipeline:
         lane = self._small if n_bytes <= self._limits.small_bytes else self._large
         self._n_waiting += 1
         try:
-            lane.put(job)
+            lane.arrived.put(job)
             return await job.future
         finally:
             self._n_waiting -= 1
@@ -96,16 +96,14 @@ class Pipeline:
         return [threading.Thread(target=self._work, args=[lane], daemon=True) for _ in range(number)]
 
     def _work(self, lane: Lane) -> None:
-        bell = threading.Lock()
-        bell.acquire()
-        while self._work_once(lane, bell):  # a thread that waits for more keeps nothing of what it did
+        while self._work_once(lane):  # a thread that waits for more keeps nothing of what it did
             pass
 
-    def _work_once(self, lane: Lane, bell: threading.Lock) -> bool:
+    def _work_once(self, lane: Lane) -> bool:
         """Take jobs, vote on them, and answer what is ready; False once there will be no more."""
         # One at a time: reading is Python's work, and whoever waits for it finds more to vote on at once.
-        with lane.gathering(bell) as arrived:
-            jobs, is_open = self._next_jobs(lane, arrived)
+        with lane.gathering:
+            jobs, is_open = self._next_jobs(lane)
         if not jobs:
             return is_open
         try:
@@ -118,19 +116,20 @@ class Pipeline:
         self._answer(jobs, lane)
         return is_open
 
-    def _next_jobs(self, lane: Lane, arrived: "SimpleQueue[Job | None]") -> tuple[list[Job], bool]:
-        """Take jobs that wait, and read them; False once there will be no more."""
+    def _next_jobs(self, lane: Lane) -> tuple[list[Job], bool]:
+        """Wait for a job, take others that wait too, and read them; False once there will be no more."""
         jobs: list[Job] = []
         n_rows = 0
-        while n_rows < _ROWS_PER_VOTE:
-            try:
-                job = arrived.get_nowait()
-            except Empty:
-                break
-            if job is None:
-                return jobs, False
+        job = lane.arrived.get()
+        while job is not None:
             n_rows += self._read(job, lane, jobs)
-        return jobs, True
+            if n_rows >= _ROWS_PER_VOTE:
+                return jobs, True
+            try:
+                job = lane.arrived.get_nowait()
+            except Empty:
+                return jobs, True
+        return jobs, False
 
     def _read(self, job: Job, lane: Lane, jobs: list[Job]) -> int:
         """Read a job, and add it to the others unless it is refused or too large; returns for how many rows it counts.
@@ -143,7 +142,7 @@ class Pipeline:
             self._deliver([(job, problem)])
             return _SMALL_ROWS
         if lane is self._small and job.n_rows > _SMALL_ROWS:
-            self._large.put(job)
+            self._large.arrived.put(job)
         else:
             jobs.append(job)
         return job.n_rows

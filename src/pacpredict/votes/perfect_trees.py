@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pacpredict.votes.packed_trees import PackedTrees
 
 # Cells that trees may take for each of their leaves. With 1.9 of them (XGBoost of depth 7, made data) votes took 0.3 to
-# 0.8 of the time that columns take alone, with 2.7 (depth 8) 0.8 to 0.9. More was not measured: this is a guess at where
-# filling up begins to make more work than it saves.
+# 0.8 of the time that columns take alone, with 2.7 (depth 8) 0.8 to 0.9. More was not measured: this is a guess at
+# where filling up begins to make more work than it saves.
 _MOST_CELLS_PER_LEAF = 3.0
 
 
@@ -121,8 +121,8 @@ def _fill(
 def _least_swept(n_trees: IntArray, depths: IntArray) -> int:
     """Return how many rows a block needs so that all pass each node once faster than each row the nodes on its way.
 
-    In tenths of a nanosecond a sweep took about 9 for each node and 5 for each row in each tree, a walk 6 for each step:
-    fitted to one ensemble, of depth 4.
+    In tenths of a nanosecond a sweep took about 9 for each node and 5 for each row in each tree, a walk 6 for each
+    step: fitted to one ensemble, of depth 4.
     """
     gain = int((n_trees * (6 * depths - 5)).sum())
     return int(9 * (n_trees << depths).sum()) // gain + 1 if gain > 0 else sys.maxsize

@@ -6,8 +6,10 @@ looks for the end of each reply. Every row is asked once: a repeated one would b
 
 The unprotected server has the same HTTP stack and the same threads, one of the 128 models, and no ledger. At last, one
 client that asks for single rows does so beside six others that ask for 500 rows at a time. The two servers are asked in
-turns, since the machine's speed changes from minute to minute; of each case the median of three rounds is shown. On a
-machine that has other work, the fastest twentieth (p5) and the processor time of the server tell more than the rest.
+turns, since the machine's speed changes from minute to minute; of each case the round is shown that is the median by its
+throughput, and of what the two have in common the median of all rounds' ratios, each of two cases that were measured one
+after the other. On a machine that has other work, the fastest twentieth (p5) and the processor time of the server tell
+more than the rest.
 
     python benchmarks/serving.py            a table, and the private server's figures as parts of the other's
     python benchmarks/serving.py --access   the private server with keys and metrics beside itself without, in turns
@@ -63,7 +65,7 @@ from pacpredict.types import Votes
 CLIENTS, ROWS = (1, 32), (1, 32)
 OTHERS, OTHERS_ROWS = 6, 500  # in the last case
 NAME = census.NAME
-ROUNDS = 3  # the machine's speed changes from minute to minute
+ROUNDS = 5  # the machine's speed changes from minute to minute
 WARM_UP_S = 0.5
 
 
@@ -303,8 +305,10 @@ def processor_seconds(process: int) -> float:
     return (user + system) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(fitted: Path, seconds: float, servers: Sequence[str], kinds: Sequence[Kind]) -> list[Measured]:
-    """Ask the servers in turns; returns of each case the round that is the median by its throughput."""
+def measure(
+    fitted: Path, seconds: float, servers: Sequence[str], kinds: Sequence[Kind]
+) -> dict[tuple[str, Kind], list[Measured]]:
+    """Ask the servers in turns; returns all rounds of each case."""
     rounds: defaultdict[tuple[str, Kind], list[Measured]] = defaultdict(list)
     firsts = count(0, 2 * 10**6)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
@@ -319,7 +323,7 @@ def measure(fitted: Path, seconds: float, servers: Sequence[str], kinds: Sequenc
         for _, kind, (server, one) in product(range(ROUNDS), kinds, asked.items()):
             case = Case(*kind, next(firsts))
             rounds[server, kind].append({"server": server, **case._asdict(), **run_load(one, case, seconds)})
-    return [_middle(rounds[each]) for each in product(servers, kinds)]
+    return rounds
 
 
 def make_key(artifact: Path) -> str:
@@ -332,16 +336,16 @@ def _middle(rounds: Sequence[Measured]) -> Measured:
     return sorted(rounds, key=lambda each: each["requests_per_s"])[len(rounds) // 2]
 
 
-def show_parts(cases: Sequence[Measured]) -> None:
-    """Print the figures of the first server as parts of those of the second."""
-    half = len(cases) // 2
-    for mine, its in zip(cases[:half], cases[half:], strict=True):
-        rate = mine["requests_per_s"] / its["requests_per_s"]
-        p5, p50, cpu = ((mine[name] or math.nan) / (its[name] or 1) for name in ("p5_ms", "p50_ms", "cpu_ms"))
-        what = f"{mine['clients']} clients, {mine['rows']} rows, {mine['others']} beside"
-        print(
-            f"{what}: {rate:.2f} of the rate; times the p5 {p5:.2f}, the p50 {p50:.2f}, the processor's {cpu:.2f}"
-        )
+def ratio(mine: Sequence[Measured], its: Sequence[Measured], name: str) -> float:
+    """Return the median, over the rounds, of a figure of one server as a part of the other's."""
+    return float(np.median([(a[name] or math.nan) / (b[name] or 1) for a, b in zip(mine, its, strict=True)]))
+
+
+def show_parts(mine: Sequence[Measured], its: Sequence[Measured]) -> None:
+    """Print the figures of the first server as parts of those of the second, in one case."""
+    rate, p5, p50, cpu = (ratio(mine, its, name) for name in ("requests_per_s", "p5_ms", "p50_ms", "cpu_ms"))
+    what = f"{mine[0]['clients']} clients, {mine[0]['rows']} rows, {mine[0]['others']} beside"
+    print(f"{what}: {rate:.2f} of the rate; times the p5 {p5:.2f}, the p50 {p50:.2f}, the processor's {cpu:.2f}")
 
 
 def main() -> None:
@@ -369,7 +373,8 @@ def main() -> None:
     kinds = [Kind(n_clients, n_rows, 0) for n_rows, n_clients in product(ROWS, CLIENTS)]
     if not options.access:
         kinds.append(Kind(1, 1, OTHERS))
-    cases = measure(census.fitted(options.artifact).path, options.seconds, servers, kinds)
+    rounds = measure(census.fitted(options.artifact).path, options.seconds, servers, kinds)
+    cases = [_middle(rounds[each]) for each in product(servers, kinds)]
     if options.json:
         print(json.dumps({"cases": cases}, indent=2))
         return
@@ -381,7 +386,8 @@ def main() -> None:
             f"{case['requests_per_s'] * case['rows']:8,.0f} {case['p5_ms']:8.2f} "
             f"{case['p50_ms']:8.2f} {case['p99_ms']:8.2f} {case['cpu_ms'] or math.nan:8.2f}"
         )
-    show_parts(cases)
+    for kind in kinds:
+        show_parts(*(rounds[server, kind] for server in servers))
 
 
 if __name__ == "__main__":

@@ -7,15 +7,21 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import pandas as pd
 import pytest
 from artifacts import fit_small
 from live_server import LiveServer, curator_of
 from postgres_server import PostgresServer
 from records import recipe
 
+from pacpredict.curator import Inquiry
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidQuery, LedgerUnavailable
 from pacpredict.serving.jobs import Job
+from pacpredict.serving.limits import Limits
+from pacpredict.serving.metrics import Uncounted
+from pacpredict.serving.pipeline import Pipeline
+from pacpredict.serving.wire import Message
 
 N_LARGE = 12  # more than there are threads on most machines
 LARGE_ROWS = 40
@@ -129,6 +135,27 @@ def test_requests_that_are_refused(fitted, rows):
             assert ask(server, rows[:1]).status_code == 200
         finally:
             is_over.set()
+
+
+def test_what_arrives_while_the_server_closes(fitted, rows, monkeypatch):
+    """A request that came in the last round before the threads end is answered, however soon they do."""
+
+    async def at_once(function):
+        function()
+
+    monkeypatch.setattr("pacpredict.serving.pipeline.run_in_threadpool", at_once)
+    curator = curator_of(fitted)
+    message = Message(Inquiry(curator.ensemble.schema.rows(pd.DataFrame(rows[:1]))))
+
+    async def ask_and_close():
+        pipeline = Pipeline(curator, Limits(), Uncounted())
+        pipeline.start()
+        asked = asyncio.create_task(pipeline.answer(lambda: message, 10))
+        await asyncio.sleep(0)  # it waits now, and nothing was handed over yet
+        await pipeline.close()
+        return await asyncio.wait_for(asked, 10)
+
+    assert len(asyncio.run(ask_and_close()).answers.labels) == 1
 
 
 class Panic(BaseException):

@@ -23,8 +23,10 @@ from pacpredict.mechanism.ledger import Failpoints, nowhere, reuse_conflict
 # How long a turn waits for that of another process. A commit takes milliseconds; a backup may take seconds.
 _PATIENCE_S = 30.0
 
-# Rows that one statement inserts: other threads go on in between, which takes longer than to insert a row.
-_ROWS_AT_ONCE = 16
+# Rows that one statement inserts at most: other threads go on in between, which takes longer than to insert a row.
+# There is a statement for each number of rows; all of them are kept, with those that are no insertions.
+_ROWS_AT_ONCE = 64
+_STATEMENTS_KEPT = 2 * _ROWS_AT_ONCE
 
 # Pages that the write-ahead log has before they are brought into the file, 16 MB: a page of the index of digests that
 # is written twice meanwhile is brought there once. With the 1,000 of SQLite commits took a tenth to a fifth more time.
@@ -93,6 +95,7 @@ class SqliteConnection:
                 timeout=patience_s,
                 isolation_level=None,
                 check_same_thread=False,
+                cached_statements=_STATEMENTS_KEPT,
             )
         except sqlite3.Error as problem:
             raise self._explain(problem) from problem
@@ -136,12 +139,10 @@ class SqliteConnection:
             raise self._explain(problem) from problem
 
     def run_many(self, statement: str, rows: Sequence[Row]) -> None:
-        end = len(rows) - len(rows) % _ROWS_AT_ONCE
         try:
-            for start in range(0, end, _ROWS_AT_ONCE):
-                values = list(chain.from_iterable(rows[start : start + _ROWS_AT_ONCE]))
-                self._sqlite.execute(_widen(statement), values)
-            self._sqlite.executemany(statement, rows[end:])
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                group = rows[start : start + _ROWS_AT_ONCE]
+                self._sqlite.execute(_widen(statement, len(group)), list(chain.from_iterable(group)))
         except sqlite3.Error as problem:
             raise self._explain(problem) from problem
 
@@ -229,13 +230,13 @@ class SqliteConnection:
 
 
 @cache
-def _widen(statement: str) -> str:
+def _widen(statement: str, n_rows: int) -> str:
     """Let the insertion of a row be one of several.
 
     What fails is discarded with its transaction, so SQLite need not be able to take one statement back.
     """
     insertion, values, row = statement.rpartition(" VALUES ")
-    return f"{insertion.replace('INSERT', 'INSERT OR FAIL', 1)}{values}{', '.join([row] * _ROWS_AT_ONCE)}"
+    return f"{insertion.replace('INSERT', 'INSERT OR FAIL', 1)}{values}{', '.join([row] * n_rows)}"
 
 
 def make_file(path: Path, fill: Callable[[Connection], None]) -> None:

@@ -2,13 +2,17 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from pacpredict.curator import Answers
 from pacpredict.mechanism.question import UNVOTED, Request
 from pacpredict.serving.wire import Message
+
+# How long a thread lets another finish: as a short turn takes. Longer ones wait for a disk, or for others.
+_COURTESY_S = 0.003
 
 # A turn keeps other processes waiting; this many releases take some tens of milliseconds.
 _ROWS_PER_TURN = 1_000
@@ -58,6 +62,20 @@ class Lane:
         self.arrived: SimpleQueue[Job | None] = SimpleQueue()
         self.gathering = threading.Lock()  # whoever has it takes jobs and reads them
         self.ready: SimpleQueue[Job] = SimpleQueue()
+        self._floor = threading.Lock()
+
+    @contextmanager
+    def floor(self) -> Iterator[None]:
+        """Do Python's work while the others of this lane, for a while, do none.
+
+        Two threads that do it at once wait for the interpreter with every statement of the database.
+        """
+        has_it = self._floor.acquire(timeout=_COURTESY_S)
+        try:
+            yield
+        finally:
+            if has_it:
+                self._floor.release()
 
     def next_group(self) -> list[Job]:
         """Take what is answered in one turn."""

@@ -2,6 +2,9 @@
 
     event loop -> [arrived] -> a thread: read, vote -> [ready] -> the same or another: one turn for all -> event loop
 
+What arrives in one round of the event loop is handed over together when the round is over: a thread that was called for
+the first of several would only wait for the interpreter.
+
 A thread that has votes takes the turn and answers everything that is ready. If another has the turn it leaves its
 requests there and votes on the next ones: they are answered as soon as that turn ends, all with one commit. So one
 client changes threads twice and waits for its own commit only, and many clients need hardly more commits than one.
@@ -17,6 +20,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from queue import Empty
+
+from starlette.concurrency import run_in_threadpool
 
 from pacpredict.curator import Answers, Curator
 from pacpredict.exceptions import LedgerError, ServerBusy, VotersUnavailable
@@ -40,6 +45,7 @@ class Pipeline:
         self._curator = answering
         self._limits = limits
         self._n_waiting = 0
+        self._gathered: list[tuple[Lane, Job]] = []  # in this round of the event loop
         self._small, self._large = Lane(), Lane()
         self._turn = threading.Lock()
         self._n_cores = os.cpu_count() or 1
@@ -53,8 +59,12 @@ class Pipeline:
         for thread in (*self._small_threads, *self._large_threads):
             thread.start()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Finish what was begun, in order, and end the threads."""
+        self._hand_over()
+        await run_in_threadpool(self._end_threads)
+
+    def _end_threads(self) -> None:
         # Small ones first: what is found to be large goes on in the other lane.
         for lane, threads in ((self._small, self._small_threads), (self._large, self._large_threads)):
             for _ in threads:
@@ -67,13 +77,19 @@ class Pipeline:
         if self._n_waiting >= self._limits.waiting:
             raise ServerBusy(f"{self._n_waiting:,} requests wait already; try again in a moment")
         job = Job(read, self._loop.create_future())
-        lane = self._small if n_bytes <= self._limits.small_bytes else self._large
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append((self._small if n_bytes <= self._limits.small_bytes else self._large, job))
         self._n_waiting += 1
         try:
-            lane.arrived.put(job)
             return await job.future
         finally:
             self._n_waiting -= 1
+
+    def _hand_over(self) -> None:
+        for lane, job in self._gathered:
+            lane.arrived.put(job)
+        self._gathered.clear()
 
     def keep_up(self) -> None:
         """See how far others have come; and if the ledger was not well, whether it is by now."""
@@ -121,14 +137,15 @@ class Pipeline:
         jobs: list[Job] = []
         n_rows = 0
         job = lane.arrived.get()
-        while job is not None:
-            n_rows += self._read(job, lane, jobs)
-            if n_rows >= _ROWS_PER_VOTE:
-                return jobs, True
-            try:
-                job = lane.arrived.get_nowait()
-            except Empty:
-                return jobs, True
+        with lane.floor():
+            while job is not None:
+                n_rows += self._read(job, lane, jobs)
+                if n_rows >= _ROWS_PER_VOTE:
+                    return jobs, True
+                try:
+                    job = lane.arrived.get_nowait()
+                except Empty:
+                    return jobs, True
         return jobs, False
 
     def _read(self, job: Job, lane: Lane, jobs: list[Job]) -> int:
@@ -176,9 +193,15 @@ class Pipeline:
             try:
                 for each in (self._small, self._large):
                     if group := each.next_group():
-                        self._deliver(self._serve(group))
+                        self._deliver(self._take_turn(group, each))
             finally:
                 self._turn.release()
+
+    def _take_turn(self, group: Sequence[Job], lane: Lane) -> list[Outcome]:
+        if sum(job.n_rows for job in group) > _ROWS_PER_VOTE:  # a long one is mostly the database's work
+            return self._serve(group)
+        with lane.floor():
+            return self._serve(group)
 
     def _has_ready(self) -> bool:
         return not (self._small.ready.empty() and self._large.ready.empty())

@@ -103,7 +103,7 @@ class Service:
         finally:
             for each in looking:
                 each.cancel()
-            await run_in_threadpool(self._pipeline.close)  # what was begun is finished and sent
+            await self._pipeline.close()  # what was begun is finished and sent
 
     async def _keep_up(self) -> None:
         """See how far other servers have come, also when nobody asks: a ledger that goes back is then noticed."""

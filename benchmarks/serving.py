@@ -6,10 +6,10 @@ looks for the end of each reply. Every row is asked once: a repeated one would b
 
 The unprotected server has the same HTTP stack and the same threads, one of the 128 models, and no ledger. At last, one
 client that asks for single rows does so beside six others that ask for 500 rows at a time. The two servers are asked in
-turns, since the machine's speed changes from minute to minute; of each case the round is shown that is the median by its
-throughput, and of what the two have in common the median of all rounds' ratios, each of two cases that were measured one
-after the other. On a machine that has other work, the fastest twentieth (p5) and the processor time of the server tell
-more than the rest.
+turns, since the machine's speed changes from minute to minute. Of each case that round is shown which is the median by
+its throughput. Ratios are the medians of all rounds' ratios, each of two cases that were measured one after the other.
+On a machine that has other work, the fastest twentieth (p5) and the processor time of the server tell more than the
+rest.
 
     python benchmarks/serving.py            a table, and the private server's figures as parts of the other's
     python benchmarks/serving.py --access   the private server with keys and metrics beside itself without, in turns
@@ -55,7 +55,7 @@ from pacpredict.mechanism.session import Session
 from pacpredict.serving.access import Anybody
 from pacpredict.serving.app import build_app
 from pacpredict.serving.metrics import Counted
-from pacpredict.serving.run import begin, listen, uvicorn_config
+from pacpredict.serving.run import begin, keep_what_is_there, listen, uvicorn_config
 from pacpredict.serving.service import Service
 from pacpredict.serving.settings import Settings
 from pacpredict.tables.schema import Rows
@@ -136,8 +136,10 @@ def run_unprotected(path: Path, port: int) -> None:
     settings = Settings(path, NAME)
     begin(settings)
     service = Service(Unprotected(Artifact.open(path)), NAME, metrics=Counted())  # type: ignore[arg-type]
+    app = build_app(service, Anybody())
+    keep_what_is_there()
     with listen("127.0.0.1", port) as listening:
-        uvicorn.Server(uvicorn_config(lambda: build_app(service, Anybody()), settings)).run([listening])
+        uvicorn.Server(uvicorn_config(lambda: app, settings)).run([listening])
 
 
 # ---- the load
@@ -345,7 +347,9 @@ def show_parts(mine: Sequence[Measured], its: Sequence[Measured]) -> None:
     """Print the figures of the first server as parts of those of the second, in one case."""
     rate, p5, p50, cpu = (ratio(mine, its, name) for name in ("requests_per_s", "p5_ms", "p50_ms", "cpu_ms"))
     what = f"{mine[0]['clients']} clients, {mine[0]['rows']} rows, {mine[0]['others']} beside"
-    print(f"{what}: {rate:.2f} of the rate; times the p5 {p5:.2f}, the p50 {p50:.2f}, the processor's {cpu:.2f}")
+    print(
+        f"{what}: {rate:.2f} of the rate; times the p5 {p5:.2f}, the p50 {p50:.2f}, the processor's {cpu:.2f}"
+    )
 
 
 def main() -> None:

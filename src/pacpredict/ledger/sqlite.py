@@ -3,7 +3,7 @@
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -23,10 +23,10 @@ from pacpredict.mechanism.ledger import Failpoints, nowhere, reuse_conflict
 # How long a turn waits for that of another process. A commit takes milliseconds; a backup may take seconds.
 _PATIENCE_S = 30.0
 
-# Rows that one statement inserts at most: other threads go on in between, which takes longer than to insert a row.
-# There is a statement for each number of rows; all of them are kept, with those that are no insertions.
-_ROWS_AT_ONCE = 64
-_STATEMENTS_KEPT = 2 * _ROWS_AT_ONCE
+# Rows that one statement inserts: other threads go on in between, which takes longer than to insert a row. Many are
+# inserted in groups of these sizes, the largest first, and what remains at once. All of these statements are kept.
+_ROWS_AT_ONCE = (512, 64)
+_STATEMENTS_KEPT = 128
 
 # Pages that the write-ahead log has before they are brought into the file, 16 MB: a page of the index of digests that
 # is written twice meanwhile is brought there once. With the 1,000 of SQLite commits took a tenth to a fifth more time.
@@ -140,8 +140,7 @@ class SqliteConnection:
 
     def run_many(self, statement: str, rows: Sequence[Row]) -> None:
         try:
-            for start in range(0, len(rows), _ROWS_AT_ONCE):
-                group = rows[start : start + _ROWS_AT_ONCE]
+            for group in _grouped(rows):
                 self._sqlite.execute(_widen(statement, len(group)), list(chain.from_iterable(group)))
         except sqlite3.Error as problem:
             raise self._explain(problem) from problem
@@ -227,6 +226,16 @@ class SqliteConnection:
         return LedgerUnavailable(
             f"{what} could not be read or written ({problem}); check the disk and try again"
         )
+
+
+def _grouped(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """Split rows into groups that are inserted at once."""
+    start = 0
+    while start < len(rows):
+        left = len(rows) - start
+        size = next((size for size in _ROWS_AT_ONCE if size <= left), left)
+        yield rows[start : start + size]
+        start += size
 
 
 @cache

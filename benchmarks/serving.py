@@ -12,6 +12,7 @@ On a machine that has other work, the fastest twentieth (p5) and the processor t
 rest.
 
     python benchmarks/serving.py            a table, and the private server's figures as parts of the other's
+    python benchmarks/serving.py --fastapi  the private server beside a model that FastAPI serves as in its tutorials
     python benchmarks/serving.py --access   the private server with keys and metrics beside itself without, in turns
     python benchmarks/serving.py --json     an object with `cases`
 
@@ -131,6 +132,12 @@ class Unprotected:
         """Be always ready."""
 
 
+def run_fastapi(path: Path, port: int) -> None:
+    import fastapi_server  # noqa: PLC0415  # which nobody else needs
+
+    fastapi_server.run(path, NAME, port)
+
+
 def run_unprotected(path: Path, port: int) -> None:
     """Serve as the private server does, which logs and counts what is asked."""
     settings = Settings(path, NAME)
@@ -140,6 +147,9 @@ def run_unprotected(path: Path, port: int) -> None:
     keep_what_is_there()
     with listen("127.0.0.1", port) as listening:
         uvicorn.Server(uvicorn_config(lambda: app, settings)).run([listening])
+
+
+STAND_INS = {"unprotected": run_unprotected, "fastapi": run_fastapi}
 
 
 # ---- the load
@@ -169,7 +179,10 @@ class Requests:
             weights = b",".join(b"%d" % weight for weight in columns["fnlwgt"][start : start + n_rows])
             varied = b",".join(b"%d.%%08d" % weight for weight in columns["fnlwgt"][start : start + n_rows])
             body = body.replace(b"%", b"%%").replace(b"[%s]" % weights, b"[%s]" % varied)
-            head = b"POST /v2/models/%s/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n"
+            head = (
+                b"POST /v2/models/%s/infer HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n%s\r\n"
+            )
             size = len(body % ((0,) * n_rows))
             shown = f"Authorization: Bearer {key}\r\n".encode() if key else b""
             self._bodies.append(head % (NAME.encode(), size, shown) + body)
@@ -269,10 +282,11 @@ def free_port() -> int:
 
 def start(server: str, artifact: Path, port: int) -> subprocess.Popen[bytes]:
     serve = [str(Path(sys.executable).parent / "pacpredict"), "serve", str(artifact), "--name", NAME]
-    stand_in = [sys.executable, __file__, "--unprotected", str(artifact)]
     uncounted = ["--no-metrics"] if server == "plain" else []
-    command = [*(stand_in if server == "unprotected" else [*serve, *uncounted]), "--port", str(port)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    stand_in = [sys.executable, __file__, "--stand-in", server, str(artifact)]
+    command = [*(stand_in if server in STAND_INS else [*serve, *uncounted]), "--port", str(port)]
+    # XGBoost's own threads, of which only FastAPI's server has some, would be slower than one.
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
     while process.poll() is None:
         try:
             with urlopen(f"http://127.0.0.1:{port}/v2/health/live", timeout=600):
@@ -361,8 +375,10 @@ def main() -> None:
     parser.add_argument(
         "--artifact", type=Path, help="where the fitted models are kept (default: the user's cache)"
     )
-    parser.add_argument("--unprotected", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--access", action="store_true", help="compare with and without keys and metrics")
+    parser.add_argument("--stand-in", nargs=2, help=argparse.SUPPRESS)
+    beside = parser.add_mutually_exclusive_group()
+    beside.add_argument("--fastapi", action="store_true", help="compare with a model behind FastAPI")
+    beside.add_argument("--access", action="store_true", help="compare with and without keys and metrics")
     parser.add_argument("--load", nargs=7, help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -370,10 +386,15 @@ def main() -> None:
         port, *case, seconds, key = options.load
         load(int(port), Case(*map(int, case)), float(seconds), key)
         return
-    if options.unprotected:
-        run_unprotected(options.unprotected, options.port)
+    if options.stand_in:
+        name, path = options.stand_in
+        STAND_INS[name](Path(path), options.port)
         return
-    servers = ("guarded", "plain") if options.access else ("private", "unprotected")
+    servers = (
+        ("guarded", "plain")
+        if options.access
+        else ("private", "fastapi" if options.fastapi else "unprotected")
+    )
     kinds = [Kind(n_clients, n_rows, 0) for n_rows, n_clients in product(ROWS, CLIENTS)]
     if not options.access:
         kinds.append(Kind(1, 1, OTHERS))

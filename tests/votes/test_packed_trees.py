@@ -339,7 +339,8 @@ def test_models_may_differ_in_size(ensemble):
 
 def test_votes_do_not_depend_on_the_batch(ensemble, monkeypatch):
     """One row at a time, any block, several threads: the same votes."""
-    monkeypatch.setattr(packed_trees, "LEAST_WALKS", 1)
+    for name in ("LEAST_WALKS", "LEAST_PERFECT_WALKS"):
+        monkeypatch.setattr(packed_trees, name, 1)
     _, _, rows = ensemble
     together = ensemble[0].votes(rows)
     for packed in every_way(ensemble[0]):
@@ -361,7 +362,8 @@ def test_little_work_stays_in_one_thread(ensemble, monkeypatch):
         packed_trees, "run_together", lambda jobs: split.append(len(jobs)) or [job() for job in jobs]
     )
     for least, n_threads in ((len(packed.roots) * 10, 1), (len(packed.roots) * 5, 2), (1, 3)):
-        monkeypatch.setattr(packed_trees, "LEAST_WALKS", least)
+        for name in ("LEAST_WALKS", "LEAST_PERFECT_WALKS"):
+            monkeypatch.setattr(packed_trees, name, least)
         split.clear()
         np.testing.assert_array_equal(packed.votes(rows[:10], n_threads=3), packed.votes(rows[:10]))
         assert (split or [1]) == [n_threads]
@@ -369,7 +371,8 @@ def test_little_work_stays_in_one_thread(ensemble, monkeypatch):
 
 def test_threads_after_a_fork(monkeypatch):
     """A forked process votes with threads of its own; it does not wait for those of its parent."""
-    monkeypatch.setattr(packed_trees, "LEAST_WALKS", 1)
+    for name in ("LEAST_WALKS", "LEAST_PERFECT_WALKS"):
+        monkeypatch.setattr(packed_trees, name, 1)
     x = np.random.default_rng(0).normal(size=(100, 3))
     y = (x[:, 0] > 0).astype(int)
     packed = pack_sklearn([RandomForestClassifier(3, random_state=i).fit(x, y) for i in range(4)])

@@ -165,8 +165,8 @@ class Pipeline:
         return job.n_rows
 
     def _vote(self, jobs: Sequence[Job]) -> None:
-        # Whoever has all that wait has all cores; otherwise each thread that votes has its own.
-        n_threads = self._n_cores if self._n_waiting == len(jobs) else 1
+        # Whoever asks alone has all cores; otherwise each thread that votes has its own.
+        n_threads = self._n_cores if self._n_waiting == 1 else 1
         requests = self._curator.requests([job.message.inquiry for job in jobs], n_threads)
         for job, request in zip(jobs, requests, strict=True):
             job.request = request

@@ -36,8 +36,9 @@ _DTYPES: dict[str, tuple[npt.DTypeLike, ...]] = {
 }
 
 
-# Ways of a row through a tree that a thread has to do: half a millisecond. To begin in another thread takes a tenth.
-LEAST_WALKS = 100_000
+# Ways of a row through a tree that a thread has to do: half a millisecond, or a whole one through perfect trees. To
+# begin in another thread takes a tenth, and more where two cores are halves of one.
+LEAST_WALKS, LEAST_PERFECT_WALKS = 100_000, 1_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,7 +114,8 @@ class PackedTrees:
             if rows are not numbers or have the wrong number of features.
         """
         x = self._as_rows(rows)
-        n_threads = min(n_threads, len(x) * len(self.roots) // LEAST_WALKS)
+        least = LEAST_WALKS if self.perfect is None else LEAST_PERFECT_WALKS
+        n_threads = min(n_threads, len(x) * len(self.roots) // least)
         if n_threads <= 1:
             return self._votes(x, 0, self.n_models)
         if by_rows := len(x) >= 2 * kernel.ROWS_PER_BLOCK:

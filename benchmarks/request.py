@@ -119,11 +119,11 @@ def measure(deployment: Deployment, bodies: Sequence[bytes], stopwatch: Stopwatc
     """Answer bodies one after the other, as a server does for one client; returns what each part of each took."""
     curator = deployment.curator
     schema, labels = curator.ensemble.schema, Labels(curator.ensemble.classes)
-    protocol = InferenceProtocol(census.NAME, inputs_of(schema), labels, Limits())
+    protocol = InferenceProtocol(census.NAME, inputs_of(schema), labels)
     laps = []
     for body in bodies:
         stopwatch.lap()
-        message = protocol.read(body, {})
+        message = protocol.read(body, {}, Limits())
         (answers,) = curator.serve(curator.requests([message.inquiry]))
         if isinstance(answers, Exception):
             raise answers

@@ -114,6 +114,10 @@ class InvalidQuery(InvalidInput):
         self.row = row
 
 
+class TooManyRows(InvalidQuery):
+    pass
+
+
 class InvalidPlan(InvalidInput):
     pass
 

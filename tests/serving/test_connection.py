@@ -243,6 +243,24 @@ def test_connections_of_one_address(quick_server):
         check_others(quick_server)
 
 
+def test_requests_of_connections_that_are_gone(fitted, rows):
+    """Whoever leaves without waiting keeps the place until the answer is there, and does not fill the queue of all."""
+    curator = curator_of(fitted)
+    with LiveServer(curator, limits=Limits(connections_per_address=4)) as server:
+        with curator.session._ledger.turn():
+            for i in range(4):
+                body = json.dumps({"dataframe_records": rows[i : i + 1]}).encode()
+                with RawClient(server.port, OTHER) as leaving:
+                    leaving.send(POST + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+                    wait_until(lambda: server.n_waiting == i + 1)  # noqa: B023  # called here only
+            with RawClient(server.port, OTHER) as fifth:
+                assert fifth.code() == "busy"
+            check_others(server)
+        wait_until(lambda: server.n_released == 4 and not server.n_connections)
+        with RawClient(server.port, OTHER) as next_one:
+            assert next_one.send(GET).reply()[0] == 200
+
+
 def test_connections_in_all(quick_server):
     """All addresses together have their number of places, and these become free again."""
     with ExitStack() as stack:

@@ -45,9 +45,9 @@ def wait_until(is_so):
 
 
 @contextmanager
-def stuck(curator, method, is_meant):
-    """Let a method of a curator wait, in calls that are meant, until the end of the `with`; yields those that came."""
-    real, end, calls = getattr(curator, method), threading.Event(), []
+def stuck(owner, method, is_meant):
+    """Let a method wait, in calls that are meant, until the end of the `with`; yields those that came."""
+    real, end, calls = getattr(owner, method), threading.Event(), []
 
     def wait(argument, *others):
         if is_meant(argument):
@@ -55,7 +55,7 @@ def stuck(curator, method, is_meant):
             assert end.wait(60)
         return real(argument, *others)
 
-    setattr(curator, method, wait)
+    setattr(owner, method, wait)
     try:
         yield calls
     finally:
@@ -69,6 +69,18 @@ def test_votes_on_large_requests(fitted, rows):
         with stuck(curator, "requests", lambda inquiries: len(inquiries[0].rows) > 1) as voting:
             replies = [pool.submit(ask, server, large(rows, i)) for i in range(N_LARGE)]
             wait_until(lambda: voting and server.n_waiting == N_LARGE)
+            for row in rows[:5]:
+                assert ask(server, [row]).status_code == 200
+            assert not any(reply.done() for reply in replies)
+        assert all(len(reply.result().json()["predictions"]) == LARGE_ROWS for reply in replies)
+
+
+def test_reading_of_large_requests(fitted, rows):
+    """While any number of requests are read that have many rows in few bytes, single rows are answered."""
+    with LiveServer(curator_of(fitted)) as server, ThreadPoolExecutor(N_LARGE) as pool:
+        with stuck(server.service._scoring._inputs, "rows", lambda given: len(given) > 1) as reading:
+            replies = [pool.submit(ask, server, large(rows, 2 * i)) for i in range(N_LARGE)]
+            wait_until(lambda: reading and server.n_waiting == N_LARGE)
             for row in rows[:5]:
                 assert ask(server, [row]).status_code == 200
             assert not any(reply.done() for reply in replies)
@@ -124,7 +136,7 @@ def test_requests_that_are_refused(fitted, rows):
         gone = asyncio.Future(loop=pipeline._loop)
         gone.cancel()
 
-        def refuse():
+        def refuse(_):
             time.sleep(0.002)
             if not is_over.is_set():
                 pipeline._small.arrived.put(Job(refuse, gone))
@@ -150,7 +162,7 @@ def test_what_arrives_while_the_server_closes(fitted, rows, monkeypatch):
     async def ask_and_close():
         pipeline = Pipeline(curator, Limits(), Uncounted())
         pipeline.start()
-        asked = asyncio.create_task(pipeline.answer(lambda: message, 10))
+        asked = asyncio.create_task(pipeline.answer(lambda _: message, 10))
         await asyncio.sleep(0)  # it waits now, and nothing was handed over yet
         await pipeline.close()
         return await asyncio.wait_for(asked, 10)

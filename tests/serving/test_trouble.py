@@ -4,12 +4,14 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from artifacts import fit_small
-from live_server import LiveServer, ServerProcess, tensors
+from live_server import LiveServer, ServerProcess, curator_of, tensors
 from records import recipe
 
 from pacpredict.deployment import Deployment
@@ -67,6 +69,23 @@ def check_history(home, n_queries):
         found = deployment.verify()
         digests = Counter(entry.digest for entry in deployment._ledger.entries())
     assert found.releases == n_queries == len(digests)
+
+
+def test_a_server_that_ends_while_its_ledger_hangs(fitted, rows):
+    """Whoever waits for the ledger when the server gives up is told 503, since the answer may be recorded yet."""
+    curator = curator_of(fitted)
+    with LiveServer(curator) as server, ThreadPoolExecutor(1) as pool:
+        with curator.session._ledger.turn():
+            reply = pool.submit(server.infer, tensors(rows[:1]))
+            while not server.service._pipeline._turn.locked():
+                assert not reply.done()
+                time.sleep(0.005)
+            server.give_up()
+            refused = reply.result()
+        assert (refused.status_code, refused.json()["code"]) == (503, "ledger-unavailable")
+        while not server.n_released:
+            time.sleep(0.005)
+        assert server.infer(tensors(rows[:1])).json()["parameters"]["charge_nats"] == [0.0]
 
 
 def test_looks_go_on_after_what_nobody_foresaw(home, monkeypatch, capfd):

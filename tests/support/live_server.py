@@ -72,6 +72,11 @@ class LiveServer:
         self._thread.join()
         self._socket.close()
 
+    def give_up(self):
+        """Wait for no request any more, as uvicorn does when a server that was stopped takes too long to finish."""
+        tasks = list(self._server.server_state.tasks)
+        tasks[0].get_loop().call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+
     @property
     def spent(self):
         return self.curator.session.snapshot().spent_steps

@@ -78,6 +78,7 @@ def test_labels_and_codes(labels, values, dtype):
         (pd.Series(pd.to_datetime(["2024-01-01", None])), "1 missing"),
         (np.ma.MaskedArray([1, 2], mask=[True, False]), "1 missing"),
         ([1.0, np.inf], "infinite"),
+        (["a", "b\ud800"], r"'b\\ud800' is not valid Unicode"),
         ([1, 1, 1], "1 class;"),
         ([True, 1, 1.0], "1 class;"),
         ([], "0 class;"),

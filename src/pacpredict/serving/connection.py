@@ -11,6 +11,7 @@ from asyncio import AbstractEventLoop, TimerHandle, Transport
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -56,6 +57,9 @@ class Connection(HttpToolsProtocol):
         self._refusal: RequestRefused | None = None
         self._clock: tuple[float, Callable[[], None]] | None = None
         self._timer: TimerHandle | None = None
+        self._n_running = 0  # requests that the app has begun with
+        self._is_lost = False
+        self.app = self._keeping_its_place(self.app)
 
     # What the transport tells.
 
@@ -70,6 +74,11 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._set_clock(None)
         super().connection_lost(exc)
+        self._is_lost = True
+        if (
+            self._n_running
+        ):  # or one address could let as many wait as it likes, by going away and coming again
+            self.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         self.idle_since = None
@@ -124,6 +133,20 @@ class Connection(HttpToolsProtocol):
         if not self._is_answering():
             self.idle_since = self.loop.time()
         self._watch()
+
+    def _keeping_its_place(self, app: ASGIApp) -> ASGIApp:
+        """Let a connection that is lost count until its request was answered."""
+
+        async def run(scope: Scope, receive: Receive, send: Send) -> None:
+            self._n_running += 1
+            try:
+                await app(scope, receive, send)
+            finally:
+                self._n_running -= 1
+                if self._is_lost and not self._n_running:
+                    self.connections.discard(self)
+
+        return run
 
     # How it ends.
 

@@ -1,5 +1,6 @@
 """From a handler to an ASGI app: whoever may not call is refused, what it returns is sent, errors become responses."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from starlette.exceptions import HTTPException
@@ -7,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from pacpredict.exceptions import LedgerUnavailable
 from pacpredict.mechanism.ledger import Failpoints
 from pacpredict.serving.access import STRANGER, Access, Caller, Needs, admit
 from pacpredict.serving.responses import code_of, json_response, refuse
@@ -43,8 +45,9 @@ class Endpoint:
         try:
             response = await self._respond(request, visit)
         except Exception as problem:  # noqa: BLE001  # every failure has its response
-            visit.code = code_of(problem)
-            response = refuse(problem)
+            response = _refuse(problem, visit)
+        except asyncio.CancelledError:  # the server ends, and waits no longer for the ledger
+            response = _refuse(LedgerUnavailable("the server ended before the answer was on record"), visit)
         finally:
             self._access.leave()
         self._at("before-send")
@@ -56,6 +59,11 @@ class Endpoint:
         request.scope[_CALLER] = caller
         visit.client = caller.name
         return await self._handler(request)
+
+
+def _refuse(problem: Exception, visit: Visit) -> Response:
+    visit.code = code_of(problem)
+    return refuse(problem)
 
 
 def caller_of(request: Request) -> Caller:

@@ -23,10 +23,9 @@ OUTPUT = "label"
 
 
 class InferenceProtocol:
-    def __init__(self, name: str, inputs: Inputs, labels: Labels, limits: Limits) -> None:
+    def __init__(self, name: str, inputs: Inputs, labels: Labels) -> None:
         self.name = name
         self._inputs = inputs
-        self._limits = limits
         self._labels = labels
 
     def metadata(self) -> dict[str, Any]:
@@ -38,12 +37,12 @@ class InferenceProtocol:
             "outputs": [{"name": OUTPUT, "datatype": self._labels.datatype, "shape": [-1]}],
         }
 
-    def read(self, body: bytes, headers: Mapping[str, str]) -> Message:
+    def read(self, body: bytes, headers: Mapping[str, str], limits: Limits) -> Message:
         head, binary = split_body(body, headers.get(LENGTH_HEADER))
         request = parse_json(head)
         parameters = read_object(request, "parameters")
         tensors = _read_inputs(request.get("inputs"), binary, self._inputs)
-        self._limits.check_rows(tensors[0].head.shape[0], self._inputs.pixel_bytes)
+        limits.check_rows(tensors[0].head.shape[0], self._inputs.pixel_bytes)
         rows = self._inputs.of_tensors(tensors)
         inquiry = Inquiry(rows, read_id(request.get("id")), partial=read_flag(parameters, "partial"))
         return Message(inquiry, _wants_binary(request.get("outputs"), parameters))

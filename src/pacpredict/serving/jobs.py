@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pacpredict.curator import Answers
 from pacpredict.mechanism.question import UNVOTED, Request
+from pacpredict.serving.limits import Limits
 from pacpredict.serving.wire import Message
 
 # How long a thread lets another finish: as a short turn takes. Longer ones wait for a disk, or for others.
@@ -17,7 +18,7 @@ _COURTESY_S = 0.003
 # A turn keeps other processes waiting; this many releases take some tens of milliseconds.
 _ROWS_PER_TURN = 1_000
 
-Read = Callable[[], Message]
+Read = Callable[[Limits], Message]
 
 
 class Answered(NamedTuple):
@@ -33,17 +34,16 @@ class Job:
 
     def __init__(self, read: Read, future: "asyncio.Future[Answered]") -> None:
         self.future = future
-        self._read: Read | None = read
+        self._read = read
 
     @property
     def n_rows(self) -> int:
         return len(self.message.inquiry.rows)
 
-    def read(self) -> None:
-        """Read the body, unless that was done."""
-        if self._read is not None:
-            self.message = self._read()
-            self._read = None
+    def read(self, limits: Limits) -> None:
+        """Read the body, and forget it."""
+        self.message = self._read(limits)
+        del self._read
 
     @property
     def n_repeated(self) -> int:

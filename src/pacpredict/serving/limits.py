@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pacpredict.exceptions import InvalidInput, InvalidQuery
+from pacpredict.exceptions import InvalidInput, TooManyRows
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,4 @@ class Limits:
         """Refuse too many rows, or too many images that have so many bytes of pixels each, before one is decoded."""
         most = min(self.rows, max(1, self.pixel_bytes // pixel_bytes)) if pixel_bytes else self.rows
         if n_rows > most:
-            raise InvalidQuery(f"{n_rows:,} rows in one request are too many; send at most {most:,}")
+            raise TooManyRows(f"{n_rows:,} rows in one request are too many; send at most {most:,}")

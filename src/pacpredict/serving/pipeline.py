@@ -11,7 +11,8 @@ client changes threads twice and waits for its own commit only, and many clients
 
 Large requests have queues and threads of their own, beside those of small ones, and the two kinds take turns with the
 ledger. A single row then waits for at most one large request, however many there are, and these wait for at most one
-group of small ones each.
+group of small ones each. A small body may have many rows: they are counted before anything is made of them, and go on
+among the large ones.
 """
 
 import asyncio
@@ -19,12 +20,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from queue import Empty
 
 from starlette.concurrency import run_in_threadpool
 
 from pacpredict.curator import Answers, Curator
-from pacpredict.exceptions import LedgerError, ServerBusy, VotersUnavailable
+from pacpredict.exceptions import LedgerError, ServerBusy, TooManyRows, VotersUnavailable
 from pacpredict.serving.jobs import Answered, Job, Lane, Outcome, Read
 from pacpredict.serving.limits import Limits
 from pacpredict.serving.metrics import Metrics
@@ -44,6 +46,7 @@ class Pipeline:
         self.is_ledger_well = True  # as far as was seen last
         self._curator = answering
         self._limits = limits
+        self._small_limits = replace(limits, rows=min(limits.rows, _SMALL_ROWS))
         self._n_waiting = 0
         self._gathered: list[tuple[Lane, Job]] = []  # in this round of the event loop
         self._small, self._large = Lane(), Lane()
@@ -153,15 +156,16 @@ class Pipeline:
 
         None counts for nothing: those that were read before wait for it.
         """
+        is_small = lane is self._small
         try:
-            job.read()
+            job.read(self._small_limits if is_small else self._limits)
         except BaseException as problem:  # noqa: BLE001  # whatever it is belongs to this request, not to the thread
-            self._deliver([(job, problem)])
+            if is_small and isinstance(problem, TooManyRows):
+                self._large.arrived.put(job)
+            else:
+                self._deliver([(job, problem)])
             return _SMALL_ROWS
-        if lane is self._small and job.n_rows > _SMALL_ROWS:
-            self._large.arrived.put(job)
-        else:
-            jobs.append(job)
+        jobs.append(job)
         return job.n_rows
 
     def _vote(self, jobs: Sequence[Job]) -> None:

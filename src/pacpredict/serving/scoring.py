@@ -32,23 +32,23 @@ _FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 
 
 class Scoring:
-    def __init__(self, inputs: Inputs, labels: Labels, limits: Limits) -> None:
+    def __init__(self, inputs: Inputs, labels: Labels) -> None:
         self._inputs = inputs
         self._labels = labels
-        self._limits = limits
 
-    def read(self, body: bytes, headers: Mapping[str, str]) -> Message:
+    def read(self, body: bytes, headers: Mapping[str, str], limits: Limits) -> Message:
         content_type = headers.get("content-type", "")
         # Whatever does not say that it is CSV is read as JSON: curl says neither.
         if content_type.partition(";")[0].strip().lower() == "text/csv":
-            return Message(Inquiry(self._rows_of_csv(body)))
+            return Message(Inquiry(self._rows_of_csv(body, limits)))
         request = parse_json(body)
         forms = [form for form in _FORMS if form in request]
         if len(forms) != 1:
             raise InvalidQuery(f"the body must have exactly one of {', '.join(_FORMS)}")
         params = read_object(request, "params")
         given = request[forms[0]]
-        rows = self._rows_of_split(given) if forms == ["dataframe_split"] else self._rows(given)
+        read_rows = self._rows_of_split if forms == ["dataframe_split"] else self._rows
+        rows = read_rows(given, limits)
         return Message(Inquiry(rows, read_id(params.get("id")), partial=read_flag(params, "partial")))
 
     def write(self, message: Message, answers: Answers) -> Reply:
@@ -58,29 +58,29 @@ class Scoring:
         }
         return Reply(orjson.dumps(reply), {"content-type": "application/json"})
 
-    def _rows(self, given: Any) -> AnyRows:
+    def _rows(self, given: Any, limits: Limits) -> AnyRows:
         if isinstance(given, dict):
             longest = max((len(column) for column in given.values() if isinstance(column, list)), default=0)
-            self._limits.check_rows(longest, self._inputs.pixel_bytes)
+            limits.check_rows(longest, self._inputs.pixel_bytes)
             return self._inputs.rows_from_columns(given)
         if not isinstance(given, list):
             raise InvalidQuery(f"expected a list of rows or an object of columns, got {show(given)}")
-        self._limits.check_rows(len(given), self._inputs.pixel_bytes)
+        limits.check_rows(len(given), self._inputs.pixel_bytes)
         if given and not isinstance(given[0], list | dict):
             given = [[value] for value in given]  # a table of one column
         return self._inputs.rows(given)
 
-    def _rows_of_split(self, split: Any) -> AnyRows:
+    def _rows_of_split(self, split: Any, limits: Limits) -> AnyRows:
         names = split.get("columns") if isinstance(split, dict) else None
         rows = split.get("data") if isinstance(split, dict) else None
         if not isinstance(names, list) or not isinstance(rows, list):
             raise InvalidQuery("'dataframe_split' needs the lists 'columns' and 'data'")
-        self._limits.check_rows(len(rows), self._inputs.pixel_bytes)
+        limits.check_rows(len(rows), self._inputs.pixel_bytes)
         if names == list(range(len(names))):  # pandas's names for columns that have none
             return self._inputs.rows(rows)
         return self._rows_of_table(names, rows)
 
-    def _rows_of_csv(self, body: bytes) -> AnyRows:
+    def _rows_of_csv(self, body: bytes, limits: Limits) -> AnyRows:
         try:
             # With a byte order mark or without, and blanks after commas skipped: as files are read.
             lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), skipinitialspace=True)
@@ -91,7 +91,7 @@ class Scoring:
             raise InvalidQuery(f"the body cannot be read as CSV: {problem}") from None
         if not cells:
             raise InvalidQuery("the CSV is empty")
-        self._limits.check_rows(len(cells) - 1, self._inputs.pixel_bytes)
+        limits.check_rows(len(cells) - 1, self._inputs.pixel_bytes)
         _check_commas(cells[0])
         if len(inputs := self._inputs.metadata()) == 1:
             check_only_name(cells[0], inputs[0]["name"])

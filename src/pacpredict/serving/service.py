@@ -71,8 +71,8 @@ class Service:
         self._pipeline = Pipeline(curator, limits, self.metrics)
         schema, labels = curator.ensemble.schema, Labels(curator.ensemble.classes)
         inputs = inputs_of(schema, limits)
-        self._protocol = InferenceProtocol(name, inputs, labels, limits)
-        self._scoring = Scoring(inputs, labels, limits)
+        self._protocol = InferenceProtocol(name, inputs, labels)
+        self._scoring = Scoring(inputs, labels)
         self._schemas = schemas(name, schema, labels, limits)
         self._traffic = Traffic(Counting(curator.session, self.metrics).read)
 
@@ -180,8 +180,8 @@ class Service:
         content, headers = wire.write(message, answers)
         return Response(content, headers=headers)
 
-    def _read(self, wire: Wire, body: bytes, request: Request) -> Message:
-        message, caller = wire.read(body, request.headers), caller_of(request)
+    def _read(self, wire: Wire, body: bytes, request: Request, limits: Limits) -> Message:
+        message, caller = wire.read(body, request.headers, limits), caller_of(request)
         self._pixels.hold(message.inquiry.rows)
         inquiry = message.inquiry._replace(
             client=caller.name,

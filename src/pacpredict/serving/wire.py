@@ -7,6 +7,7 @@ import orjson
 
 from pacpredict.curator import Answers, Inquiry
 from pacpredict.exceptions import InvalidQuery
+from pacpredict.serving.limits import Limits
 from pacpredict.show import show
 
 # What Python's json module writes for floats that are no numbers.
@@ -30,8 +31,11 @@ class Reply(NamedTuple):
 class Wire(Protocol):
     """A protocol by which clients ask. Reading takes time and is done in a thread; writing is short."""
 
-    def read(self, body: bytes, headers: Mapping[str, str]) -> Message:
-        """Return what a body says; InvalidQuery if that cannot be understood."""
+    def read(self, body: bytes, headers: Mapping[str, str], limits: Limits) -> Message:
+        """Return what a body says; InvalidQuery if that cannot be understood.
+
+        Whether there are too many rows is found out first: to make rows of what was sent takes most of the time.
+        """
 
     def write(self, message: Message, answers: Answers) -> Reply:
         """Return what the client gets."""

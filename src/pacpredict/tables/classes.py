@@ -14,7 +14,7 @@ from pacpredict.core.validate import MOST_CLASSES
 from pacpredict.exceptions import InvalidModel, InvalidTable
 from pacpredict.show import show, show_rows, show_some
 from pacpredict.tables.forms import without_mask
-from pacpredict.tables.values import is_missing
+from pacpredict.tables.values import is_missing, is_storable
 from pacpredict.types import IntArray
 
 
@@ -31,7 +31,8 @@ class Classes:
         Raises
         ------
         InvalidTable
-            if labels are missing, infinite or cannot be hashed, or if there are fewer than two classes or too many.
+            if labels are missing, infinite, not valid Unicode or cannot be hashed, or if there are fewer than two
+            classes or too many.
         """
         given = _as_list(labels)
         try:
@@ -43,6 +44,9 @@ class Classes:
             raise InvalidTable(f"the target has {n_missing:,} missing values; drop these records: {which}")
         if any(isinstance(label, float) and math.isinf(label) for label in distinct):
             raise InvalidTable("the target has infinite values; a class must be a finite number or a name")
+        for label in distinct:  # no answer could be sent
+            if isinstance(label, str) and not is_storable(label):
+                raise InvalidTable(f"the class {show(label)} is not valid Unicode; give it another name")
         if len(distinct) < 2:
             raise InvalidTable(
                 f"the target has {len(distinct)} class; there is nothing to predict with fewer than two classes"

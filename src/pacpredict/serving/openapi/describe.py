@@ -13,8 +13,8 @@ from pacpredict.serving.responses import REFUSALS, Refusal
 
 _KEY = "key"
 _ABOUT = (
-    "Labels, each at a proven price in privacy. Nothing is charged for a request that gets an error; a query that was "
-    "answered before gets the same answer at no charge."
+    "Labels, each at a proven price in privacy. Nothing is charged for a request that gets an error, but for a 503 "
+    "while an answer is recorded; a query that was answered before gets the same answer at no charge."
 )
 
 

@@ -170,6 +170,27 @@ def test_what_arrives_while_the_server_closes(fitted, rows, monkeypatch):
     assert len(asyncio.run(ask_and_close()).answers.labels) == 1
 
 
+def test_looks_at_a_ledger_that_hangs(fitted):
+    """However many ask whether the server is ready, they share one look at the ledger, and others are answered."""
+    curator = curator_of(fitted)
+    end, looks = threading.Event(), []
+
+    def check_ledger():
+        looks.append(None)
+        assert end.wait(60)
+
+    curator.check_ledger = check_ledger
+    with LiveServer(curator) as server, ThreadPoolExecutor(60) as pool:
+        pings = [pool.submit(server.http.get, "/v2/health/ready") for _ in range(60)]
+        try:
+            wait_until(lambda: looks)
+            assert server.http.get("/privacy").status_code == 200
+        finally:
+            end.set()
+        assert all(ping.result().status_code == 200 for ping in pings)
+        assert len(looks) <= 2  # those who came after the first was over
+
+
 class Panic(BaseException):
     """As libraries written in Rust raise it."""
 

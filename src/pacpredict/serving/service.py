@@ -69,6 +69,7 @@ class Service:
         self.metrics: Metrics = metrics or Uncounted()
         self._keyring = keyring
         self._pipeline = Pipeline(curator, limits, self.metrics)
+        self._looking: asyncio.Task[bool] | None = None  # whether an answer could be recorded now
         schema, labels = curator.ensemble.schema, Labels(curator.ensemble.classes)
         inputs = inputs_of(schema, limits)
         self._protocol = InferenceProtocol(name, inputs, labels)
@@ -224,6 +225,12 @@ class Service:
     async def _is_ready(self) -> bool:
         if self.is_draining:
             return False
+        # All who ask at a time share one look: with one for each, a ledger that hangs would take all threads there are.
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._could_record())
+        return await asyncio.shield(self._looking)
+
+    async def _could_record(self) -> bool:
         try:
             await run_in_threadpool(self._pipeline.check_ledger)
         except LedgerError:

@@ -17,7 +17,7 @@ from records import recipe
 from pacpredict.curator import Inquiry
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidQuery, LedgerUnavailable
-from pacpredict.serving.jobs import Job
+from pacpredict.serving.jobs import LARGE_ROWS_PER_TURN, Job
 from pacpredict.serving.limits import Limits
 from pacpredict.serving.metrics import Uncounted
 from pacpredict.serving.pipeline import Pipeline
@@ -88,7 +88,7 @@ def test_reading_of_large_requests(fitted, rows):
 
 
 def test_turns_of_large_requests(fitted, rows):
-    """A single row waits for at most one large request, however many are ready before it."""
+    """A single row waits for at most one turn of a few large requests, however many are ready before it."""
     curator = curator_of(fitted)
     with LiveServer(curator) as server, ThreadPoolExecutor(N_LARGE + 2) as pool:
         sizes = record_sizes(curator)
@@ -101,6 +101,7 @@ def test_turns_of_large_requests(fitted, rows):
             wait_until(lambda: server.service._pipeline._small.ready.qsize() == 1)
         assert all(reply.result().status_code == 200 for reply in (first, single, *replies))
     assert sizes.index([1]) <= 2
+    assert max(map(sum, sizes)) < LARGE_ROWS_PER_TURN + LARGE_ROWS < N_LARGE * LARGE_ROWS
 
 
 def record_sizes(curator):

@@ -15,8 +15,9 @@ from pacpredict.serving.wire import Message
 # How long a thread lets another finish: as a short turn takes. Longer ones wait for a disk, or for others.
 _COURTESY_S = 0.003
 
-# A turn keeps other processes waiting; this many releases take some tens of milliseconds.
-_ROWS_PER_TURN = 1_000
+# A turn keeps others waiting, and other processes; a thousand releases take some tens of milliseconds. Single rows wait
+# for a turn of large requests.
+ROWS_PER_TURN, LARGE_ROWS_PER_TURN = 1_000, 256
 
 Read = Callable[[Limits], Message]
 
@@ -58,7 +59,8 @@ class Job:
 class Lane:
     """The jobs of one size: those that nobody has begun with, and those that wait for a turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows_per_turn: int) -> None:
+        self._rows_per_turn = rows_per_turn
         self.arrived: SimpleQueue[Job | None] = SimpleQueue()
         self.gathering = threading.Lock()  # whoever has it takes jobs and reads them
         self.ready: SimpleQueue[Job] = SimpleQueue()
@@ -78,10 +80,10 @@ class Lane:
                 self._floor.release()
 
     def next_group(self) -> list[Job]:
-        """Take what is answered in one turn."""
+        """Take what is answered in one turn: so many rows, or a request that has more."""
         group: list[Job] = []
         n_rows = 0
-        while n_rows < _ROWS_PER_TURN:
+        while n_rows < self._rows_per_turn:
             try:
                 job = self.ready.get_nowait()
             except Empty:

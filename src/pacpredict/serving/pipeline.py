@@ -10,9 +10,9 @@ requests there and votes on the next ones: they are answered as soon as that tur
 client changes threads twice and waits for its own commit only, and many clients need hardly more commits than one.
 
 Large requests have queues and threads of their own, beside those of small ones, and the two kinds take turns with the
-ledger. A single row then waits for at most one large request, however many there are, and these wait for at most one
-group of small ones each. A small body may have many rows: they are counted before anything is made of them, and go on
-among the large ones.
+ledger. A single row then waits for at most one turn of large requests, however many there are: of one of them, or of
+some that have few hundred rows together. These wait for at most one group of small ones each. A small body may have
+many rows: they are counted before anything is made of them, and go on among the large ones.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from starlette.concurrency import run_in_threadpool
 
 from pacpredict.curator import Answers, Curator
 from pacpredict.exceptions import LedgerError, ServerBusy, TooManyRows, VotersUnavailable
-from pacpredict.serving.jobs import Answered, Job, Lane, Outcome, Read
+from pacpredict.serving.jobs import LARGE_ROWS_PER_TURN, ROWS_PER_TURN, Answered, Job, Lane, Outcome, Read
 from pacpredict.serving.limits import Limits
 from pacpredict.serving.metrics import Metrics
 
@@ -49,7 +49,7 @@ class Pipeline:
         self._small_limits = replace(limits, rows=min(limits.rows, _SMALL_ROWS))
         self._n_waiting = 0
         self._gathered: list[tuple[Lane, Job]] = []  # in this round of the event loop
-        self._small, self._large = Lane(), Lane()
+        self._small, self._large = Lane(ROWS_PER_TURN), Lane(LARGE_ROWS_PER_TURN)
         self._turn = threading.Lock()
         self._n_cores = os.cpu_count() or 1
         # One thread more than cores, since one of them waits for the disk.

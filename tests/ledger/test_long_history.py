@@ -7,7 +7,7 @@ import pytest
 from small_deployment import KEY, ask, found_home, make_session, serve_at
 
 from pacpredict.exceptions import LedgerDamaged
-from pacpredict.ledger import ending, witnessed
+from pacpredict.ledger import ending, sql, witnessed
 from pacpredict.ledger import home as homes
 from pacpredict.ledger.postgres import PostgresLedger
 from pacpredict.ledger.witness import FileWitness
@@ -204,21 +204,30 @@ def test_a_gap_near_the_end_is_noticed_when_it_is_opened(tmp_path, monkeypatch):
 
 
 def read_rows(plan):
-    """Return how many rows each part of a plan has read of the records."""
-    own = [plan["Actual Rows"]] if plan.get("Relation Name") == "records" else []
+    """Return how many rows each part of a plan has read of the records, kept or not."""
+    read = (plan.get("Actual Rows", 0) + plan.get("Rows Removed by Filter", 0)) * plan.get("Actual Loops", 1)
+    own = [read] if plan.get("Relation Name") == "records" else []
     return own + [n for part in plan.get("Plans", []) for n in read_rows(part)]
 
 
-def test_postgresql_does_not_read_all_records(url):
+LOOKS = {
+    "at an opening": (ending.END, (LITTLE, LITTLE)),
+    "in a turn": (sql.WRITTEN, (20_000, 20_000 - LITTLE, LITTLE + 1)),
+}
+
+
+@pytest.mark.parametrize(("statement", "values"), LOOKS.values(), ids=LOOKS)
+def test_postgresql_does_not_read_all_records(url, statement, values):
     """Whether or not it knows how many there are, it looks at no more records than are counted."""
     PostgresLedger(url, key=KEY).close()
+    for value in values:
+        statement = statement.replace("?", str(value), 1)
     with psycopg.connect(url, autocommit=True) as database:
         database.execute(
             "INSERT INTO records (sequence, charged_steps, spent_steps, time, chain) "
             "SELECT i, 0, 0, 'now', sha256(i::text::bytea) FROM generate_series(1, 20000) AS i"
         )
-        for statement in ("SELECT 1", "VACUUM ANALYZE records"):
-            database.execute(statement)
-            explain = "EXPLAIN (ANALYZE, FORMAT JSON) " + ending.END.replace("?", str(LITTLE))
-            (((found,),),) = database.execute(explain).fetchall()
+        for known in ("SELECT 1", "VACUUM ANALYZE records"):
+            database.execute(known)
+            (((found,),),) = database.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + statement).fetchall()
             assert max(read_rows(found["Plan"])) == LITTLE

@@ -141,6 +141,13 @@ def build_parser() -> argparse.ArgumentParser:
 class _Parser(argparse.ArgumentParser):
     """Reports a wrong command line in one line, like every other error."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Let each command refuse what it does not know, and point to its own help instead of that of all."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_REFUSED, f"{_error_line(message)} (see {self.prog} --help)\n")
 

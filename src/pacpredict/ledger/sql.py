@@ -36,10 +36,12 @@ _FOUND = (
 _NAMES, _MARKS = ", ".join(COLUMNS), ", ".join("?" * len(COLUMNS))
 _INSERT = f"INSERT INTO records ({_NAMES}) VALUES ({_MARKS})"  # noqa: S608
 
-# What a turn has written: the chain of the state, that of a record, and how many records come after another.
-_WRITTEN = (
+# What a turn has written: the chain of the state, that of a record, and how many records come after another. There are
+# no more than the limit, which tells PostgreSQL not to read all of a table of which it has no statistics yet.
+WRITTEN = (
     "SELECT chain, (SELECT records.chain FROM records WHERE sequence = ?), "
-    "(SELECT count(*) FROM records WHERE sequence > ?) FROM state"
+    "(SELECT count(*) FROM (SELECT sequence FROM records WHERE sequence > ? ORDER BY sequence LIMIT ?) AS newest) "
+    "FROM state"
 )
 
 
@@ -178,7 +180,8 @@ class SqlLedger(History):
     def _check_written(self, writer: Connection, head: Head, n_rows: int) -> None:
         """Refuse to go on if the database did not keep what it was given, as with a trigger that somebody put there."""
         writer.settle()
-        ((state, chain, n),) = writer.run(_WRITTEN, (head.sequence, head.sequence - n_rows))
+        # One more than there should be is enough to notice any number of them.
+        ((state, chain, n),) = writer.run(WRITTEN, (head.sequence, head.sequence - n_rows, n_rows + 1))
         if bytes(state) != head.chain or n != n_rows or (n_rows and bytes(chain or b"") != head.chain):
             raise damaged(self.location, "it does not keep what is written to it. Nothing was released")
 

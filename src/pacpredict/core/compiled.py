@@ -78,7 +78,9 @@ class _Announcement(event.Listener):
     def on_start(self, compilation: Any) -> None:
         if not self.said and compilation.data["dispatcher"].py_func.__qualname__ in _ours:
             self.said = True
-            sys.stderr.write("pacpredict: compiling numerical kernels, once per installation (a minute or two)\n")
+            sys.stderr.write(
+                "pacpredict: compiling numerical kernels, once per installation (a minute or two)\n"
+            )
 
     def on_end(self, compilation: Any) -> None:
         """Nothing more to say."""

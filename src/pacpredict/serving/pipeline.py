@@ -111,7 +111,7 @@ class Pipeline:
         self.is_ledger_well = True
 
     def _threads(self, lane: Lane, number: int) -> list[threading.Thread]:
-        # Daemons: whoever stops the server a second time will not wait, and the ledger bears any end.
+        # Daemons: a process that ends without `close` does not wait for them, and the ledger bears any end.
         return [threading.Thread(target=self._work, args=[lane], daemon=True) for _ in range(number)]
 
     def _work(self, lane: Lane) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from pacpredict.types import IntArray, Votes
 from pacpredict.votes import perfect_kernel as kernel
+from pacpredict.votes.perfect_code import MOST_DEPTH, PADDING, TOGETHER
 from pacpredict.votes.split_columns import SplitColumns
 from pacpredict.votes.tree_kernel import EncodedRows, Models, Values
 
@@ -28,7 +29,7 @@ class PerfectTrees:
     values: Values  # in cells
     depths: IntArray  # (n_models,)
     starts: IntArray  # (n_models + 1) the first cell of each model
-    tree_starts: IntArray  # (n_models + 1) its first tree, where models have whole fours
+    tree_starts: IntArray  # (n_models + 1) its first tree, where models have whole eights
     outputs: IntArray  # of each of these trees the class it counts for
     least_swept: int  # rows from which it is faster to sweep than to walk
 
@@ -39,13 +40,13 @@ class PerfectTrees:
             return None
         n_trees = np.diff(trees.tree_starts)
         depths = np.array([own.max(initial=0) for own in np.split(trees.depths, trees.tree_starts[1:-1])])
-        n_filled = -(-n_trees // kernel.TOGETHER) * kernel.TOGETHER
+        n_filled = -(-n_trees // TOGETHER) * TOGETHER
         n_leaves = (len(trees.nodes) + len(trees.roots)) // 2
-        if depths.max() > kernel.MOST_DEPTH or (n_trees << depths).sum() > _MOST_CELLS_PER_LEAF * n_leaves:
+        if depths.max() > MOST_DEPTH or (n_trees << depths).sum() > _MOST_CELLS_PER_LEAF * n_leaves:
             return None
         starts, tree_starts = _starts(n_filled << depths), _starts(n_filled)
         asked = np.full(starts[-1], columns.nobody, np.uint16)
-        values = np.zeros(starts[-1], trees.values.dtype)  # trees that fill up fours add nothing
+        values = np.zeros(starts[-1] + PADDING, trees.values.dtype)  # trees that fill up eights add nothing
         outputs = np.zeros(tree_starts[-1], np.int64)
         for depth in np.unique(depths):
             models = np.flatnonzero(depths == depth)
@@ -89,10 +90,8 @@ class PerfectTrees:
             models.divisors,
             models.softmax,
             *columns.space(np.uint64 if swept else np.uint8),
-            np.empty(kernel.SWEEP_SPACE, np.uint64) if swept else None,
-            np.empty(kernel.MOST_DEPTH, np.uint64),
-            np.empty(kernel.TOGETHER * 8, np.uint64),
             sums,
+            True if swept else None,
             votes,
         )
 
@@ -121,8 +120,8 @@ def _fill(
 def _least_swept(n_trees: IntArray, depths: IntArray) -> int:
     """Return how many rows a block needs so that all pass each node once faster than each row the nodes on its way.
 
-    In tenths of a nanosecond a sweep took about 9 for each node and 5 for each row in each tree, a walk 6 for each
-    step: fitted to one ensemble, of depth 4.
+    In tenths of a nanosecond a sweep took about 30 for each tree and 5 for each of its cells, a walk 8 for each step:
+    measured on full trees of depths 1 to 8.
     """
-    gain = int((n_trees * (6 * depths - 5)).sum())
-    return int(9 * (n_trees << depths).sum()) // gain + 1 if gain > 0 else sys.maxsize
+    n_steps = int((n_trees * depths).sum())
+    return int((n_trees * (30 + (5 << depths))).sum()) // (8 * n_steps) + 1 if n_steps else sys.maxsize

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pacpredict.exceptions import LedgerDamaged
-from pacpredict.ledger.records import as_bytes, field
+from pacpredict.ledger.records import as_bytes, field, mac
 from pacpredict.mechanism.ledger import State
 
 # The order of the columns in every statement about this row.
@@ -53,9 +53,9 @@ def to_row(key: bytes, head: Head) -> tuple[Any, ...]:
 
 def from_row(key: bytes, row: tuple[Any, ...], location: str) -> Head:
     """Check the MAC, in constant time, and return what the row says."""
-    *values, mac = row
+    *values, stored_mac = row
     try:
-        is_right = mac is not None and hmac.compare_digest(mac_of(key, tuple(values)), mac)
+        is_right = stored_mac is not None and hmac.compare_digest(mac_of(key, tuple(values)), stored_mac)
     except (struct.error, AttributeError, TypeError):  # values of kinds that no ledger writes
         is_right = False
     if not is_right:
@@ -111,4 +111,4 @@ def mac_of(key: bytes, values: tuple[Any, ...]) -> bytes:
         log_belief,
         *(None if real is None else _REAL.pack(real) for real in limit),
     )
-    return hmac.digest(key, _FORMAT + b"".join(map(field, parts)), "sha256")
+    return mac(key, _FORMAT + b"".join(map(field, parts)))

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 from pacpredict.exceptions import InvalidInput, LedgerDamaged
-from pacpredict.ledger.records import Row, as_bytes, field
+from pacpredict.ledger.records import Row, as_bytes, field, mac
 from pacpredict.mechanism.allowance import Allowance, Quota, Rate
 from pacpredict.mechanism.ledger import Entry
 
@@ -247,7 +247,7 @@ def _mac(signing: bytes, key: Key) -> bytes:
     limits = [None if most is None else str(most).encode() for most in (rate, queries)]
     share = None if nats is None else _NUMBER.pack(nats)
     parts = (*texts, key.salt, key.hash, *limits, share)
-    return hmac.digest(signing, _FORMAT + b"".join(map(field, parts)), "sha256")
+    return mac(signing, _FORMAT + b"".join(map(field, parts)))
 
 
 def _hash(salt: bytes, secret: str) -> bytes:

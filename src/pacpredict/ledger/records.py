@@ -8,6 +8,7 @@ add a record. Whoever knows a chain value knows the whole history up to it.
 import hmac
 import struct
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ class Record(NamedTuple):
 
 def first_link(key: bytes, ledger_id: str, deployment: str | None) -> bytes:
     """Compute chain_0."""
-    return hmac.digest(key, _FORMAT + field(ledger_id.encode()) + field(as_bytes(deployment)), "sha256")
+    return mac(key, _FORMAT + field(ledger_id.encode()) + field(as_bytes(deployment)))
 
 
 def next_link(key: bytes, link: bytes, record: Record) -> bytes:
@@ -106,11 +107,11 @@ def link_of_row(key: bytes, link: bytes, row: Row) -> bytes:
             _NUMBERS.pack(sequence, charged, spent),
             field(None if label is None else _LENGTH.pack(label)),
             field(digest),
-            field(as_bytes(kind)),
-            field(as_bytes(client)),
+            _text_field(kind),
+            _text_field(client),
             field(request),
             field(asked),
-            field(time.encode()),
+            _text_field(time),
             field(question),
             field(noisy),
         )
@@ -120,12 +121,31 @@ def link_of_row(key: bytes, link: bytes, row: Row) -> bytes:
         TypeError,
     ):  # what no session writes: nothing that it could be chained to
         return b""
-    return hmac.digest(key, b"".join(parts), "sha256")
+    return mac(key, b"".join(parts))
+
+
+def mac(key: bytes, message: bytes) -> bytes:
+    """Compute HMAC-SHA-256."""
+    begun = _begin_mac(key).copy()
+    begun.update(message)
+    return begun.digest()
+
+
+@lru_cache(maxsize=4)
+def _begin_mac(key: bytes) -> hmac.HMAC:
+    """Take in a key, once for all messages: that takes longer than a short message."""
+    return hmac.new(key, digestmod="sha256")
 
 
 def field(value: bytes | None) -> bytes:
     """Give a value its length, and absence a mark of its own: different records never have the same bytes."""
     return b"\0" if value is None else b"\1" + _LENGTH.pack(len(value)) + value
+
+
+@lru_cache(maxsize=64)
+def _text_field(text: str | None) -> bytes:
+    """Do so for a text; those of the rows of a commit are nearly always the same."""
+    return field(as_bytes(text))
 
 
 def as_bytes(text: str | None) -> bytes | None:

@@ -11,13 +11,13 @@ import hmac
 import json
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from pacpredict.exceptions import LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.files import PRIVATE, remove_drafts, write_whole
+from pacpredict.ledger.records import mac
 from pacpredict.ledger.sql import Link
 
 # A record of the file is written in the place of the older of two, in one block of the disk: a write that is cut off
@@ -26,6 +26,8 @@ _SLOT = 4096
 _N_SLOTS = 2
 
 _write_json = json.JSONEncoder(sort_keys=True).encode
+# In the place of each value that changes with every release; no name has it.
+_CHANGING = "b5f1c9d86b1f4d0d"
 
 
 class Sighting(NamedTuple):
@@ -46,7 +48,19 @@ class Sighting(NamedTuple):
         return Link(self.sequence, bytes.fromhex(self.chain))
 
     def at(self, link: Link) -> "Sighting":
-        return self._replace(sequence=link.sequence, chain=link.chain.hex())
+        ledger, kind, location, place, _, _, anchor, verified, keyed = self
+        chain = link.chain.hex()
+        return Sighting(ledger, kind, location, place, link.sequence, chain, anchor, verified, keyed)
+
+    def knowing(self, other: "Sighting") -> "Sighting":
+        """Add what another sighting knows of an anchor, of checks and of keys, however far it has come."""
+        if self[-3:] == other[-3:]:  # nearly always
+            return self
+        return self._replace(
+            anchor=self.anchor or other.anchor,  # which another process may have begun to use
+            verified=max(self.verified, other.verified),
+            keyed=self.keyed or other.keyed,
+        )
 
 
 class Witness(Protocol):
@@ -76,6 +90,7 @@ class FileWitness:
         self._name = str(path)  # a text, as is cheapest: it is looked at before and after every release
         self._key = key
         self._lock = threading.Lock()
+        self._reading, self._writing = _Explained(path, "read"), _Explained(path, "written")
         self._handle: int | None = None
         self._identity = (0, 0)  # of the file that is open: its device and inode
         self._parsed: tuple[bytes, list[Sighting | None]] = b"", [None] * _N_SLOTS
@@ -88,7 +103,7 @@ class FileWitness:
         """Return None: it is a file."""
 
     def read(self) -> Sighting | None:
-        with self._lock, self._explained("read"):
+        with self._lock, self._reading:
             if not self._open():
                 return None
             self._check_in_place()
@@ -96,7 +111,7 @@ class FileWitness:
                 return self._newest(self._slots(handle))
 
     def advance(self, sighting: Sighting) -> Sighting:
-        with self._lock, self._explained("written"):
+        with self._lock, self._writing:
             if not self._open():
                 raise LedgerUnavailable(
                     f"{self._path} is missing; the artifact must be able to remember its ledger"
@@ -104,15 +119,10 @@ class FileWitness:
             with self._locked(fcntl.LOCK_EX) as handle:
                 slots = self._slots(handle)
                 newest = self._newest(slots)
-                sighting = sighting._replace(
-                    verified=max(sighting.verified, newest.verified),
-                    anchor=sighting.anchor or newest.anchor,  # which another process may have begun to use
-                    keyed=sighting.keyed or newest.keyed,
-                )
+                sighting = sighting.knowing(newest)
                 noted = sighting if _is_farther(sighting, newest) else newest
-                if (
-                    newest.ledger == sighting.ledger
-                ):  # keys are remembered also by whoever has not come as far
+                # Keys are remembered also by whoever has not come as far.
+                if newest.ledger == sighting.ledger and noted.keyed != sighting.keyed:
                     noted = noted._replace(keyed=sighting.keyed)
                 if noted != newest:
                     self._put(handle, noted, min(range(_N_SLOTS), key=lambda i: _rank(slots[i])))
@@ -122,7 +132,7 @@ class FileWitness:
             return newest
 
     def replace(self, sighting: Sighting) -> None:
-        with self._lock, self._explained("written"):
+        with self._lock, self._writing:
             remove_drafts(self._path)
             if self._open():
                 self._check_in_place()
@@ -174,25 +184,9 @@ class FileWitness:
             os.close(self._handle)
         self._handle = None
 
-    @contextmanager
-    def _locked(self, how: int) -> Iterator[int]:
-        handle = self._handle
-        assert handle is not None  # noqa: S101  # for the type checker: the file was opened
-        fcntl.flock(handle, how)
-        try:
-            yield handle
-        finally:
-            fcntl.flock(handle, fcntl.LOCK_UN)
-
-    @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as problem:
-            raise LedgerUnavailable(
-                f"{self._path} cannot be {what} ({problem.strerror}); no answer leaves that the artifact cannot "
-                "remember"
-            ) from problem
+    def _locked(self, how: int) -> "_Locked":
+        assert self._handle is not None  # noqa: S101  # for the type checker: the file was opened
+        return _Locked(self._handle, how)
 
     def _slots(self, handle: int) -> list[Sighting | None]:
         data = os.pread(handle, _N_SLOTS * _SLOT, 0)
@@ -217,7 +211,9 @@ class FileWitness:
         return newest
 
     def _line(self, sighting: Sighting) -> bytes:
-        text = _write_json(sighting._asdict())
+        ledger, kind, location, place, sequence, chain, anchor, verified, keyed = sighting
+        before, between, after, end = _frame(ledger, kind, location, place, anchor, keyed)
+        text = f'{before}"{chain}"{between}{sequence}{after}{verified}{end}'
         line = f'{text[:-1]}, "mac": "{self._mac(text)}"}}'.encode()
         if len(line) >= _SLOT:
             raise LedgerUnavailable(
@@ -229,14 +225,54 @@ class FileWitness:
         """Return what a line says if its MAC is right; anything else is a write that was cut off."""
         try:
             values = json.loads(line)
-            mac = values.pop("mac")
-            is_right = hmac.compare_digest(self._mac(_write_json(values)), mac)
+            written = values.pop("mac")
+            is_right = hmac.compare_digest(self._mac(_write_json(values)), written)
             return Sighting(**values) if is_right else None
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def _mac(self, text: str) -> str:
-        return hmac.digest(self._key, text.encode(), "sha256").hex()
+        return mac(self._key, text.encode()).hex()
+
+
+class _Explained:
+    """Says of what the operating system refuses what it means for a ledger."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self._path, self._what = path, what
+
+    def __enter__(self) -> None:
+        """Wait for problems."""
+
+    def __exit__(self, _: object, problem: BaseException | None, __: object) -> None:
+        if isinstance(problem, OSError):
+            raise LedgerUnavailable(
+                f"{self._path} cannot be {self._what} ({problem.strerror}); no answer leaves that the artifact cannot "
+                "remember"
+            ) from problem
+
+
+class _Locked:
+    """A file that no other process uses, or writes to, meanwhile."""
+
+    def __init__(self, handle: int, how: int) -> None:
+        self._handle, self._how = handle, how
+
+    def __enter__(self) -> int:
+        fcntl.flock(self._handle, self._how)
+        return self._handle
+
+    def __exit__(self, *_: object) -> None:
+        fcntl.flock(self._handle, fcntl.LOCK_UN)
+
+
+@lru_cache(maxsize=8)
+def _frame(
+    ledger: str, kind: str, location: str, place: str, anchor: str | None, keyed: bool
+) -> tuple[str, ...]:
+    """Return a line of JSON in parts: what changes with every release, chain, sequence and checks, is between them."""
+    changing = Sighting(ledger, kind, location, place, _CHANGING, _CHANGING, anchor, _CHANGING, keyed)  # type: ignore[arg-type]
+    return tuple(_write_json(changing._asdict()).split(f'"{_CHANGING}"'))
 
 
 def _identify(file: os.stat_result) -> tuple[int, int]:

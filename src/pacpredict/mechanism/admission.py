@@ -142,6 +142,8 @@ def check_request_id(request: Request, asked: bytes | None) -> None:
 def repeated(request: Request) -> Sequence[Answer] | None:
     """Return the answers to a request that are all on record, or None if one is not."""
     known = request.known.answers
+    if not known:  # nearly always
+        return None
     answers = [known.get(digest) for digest in request.digests if digest is not None]
     found = [answer for answer in answers if answer is not None]
     return found if len(found) == len(request.digests) else None

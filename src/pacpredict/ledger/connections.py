@@ -40,6 +40,10 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
+def look_no_further() -> None:
+    """Look at nothing more."""
+
+
 class Connections:
     """Gives turns with a writer, and lends a reader without waiting for turns.
 
@@ -68,14 +72,18 @@ class Connections:
         return None
 
     @contextmanager
-    def turn(self) -> Iterator[Connection]:
-        """Begin a transaction that excludes all other writers; what is not committed in it is discarded."""
+    def turn(self, look: Callable[[], None] = look_no_further) -> Iterator[Connection]:
+        """Begin a transaction that excludes all other writers; what is not committed in it is discarded.
+
+        `look` is called when it has begun; what it raises ends the turn.
+        """
         self._check_process()  # before any lock, which a thread of the other process may have held
         with self._turn_lock:
             self._check_usable()
             try:
                 writer = self._begin()
                 self._owner = threading.get_ident()
+                look()
                 yield writer
             except (LedgerUnavailable, LedgerDamaged):
                 self._give_up_writer()

@@ -8,14 +8,14 @@ standby that lagged behind, is refused.
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.ledger import head as heads
-from pacpredict.ledger.connections import Connection, Connections
+from pacpredict.ledger.connections import Connection, Connections, look_no_further
 from pacpredict.ledger.ending import check_end, damaged
 from pacpredict.ledger.head import Head
 from pacpredict.ledger.history import CHAIN_AT, History
@@ -109,11 +109,15 @@ class SqlLedger(History):
         """The farthest point of the history that was seen here."""
         return self._seen or Link(0, b"")
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        with self.exclusively() as (_, head):
-            self.check_is_here(head)
-            yield
+    def turn(self, look: Callable[[], None] = look_no_further) -> AbstractContextManager[object]:
+        """Take a turn, unless the ledger has moved; `look` is called when it has begun, and may refuse it."""
+
+        def begin() -> None:
+            self._head = self.head()
+            self.check_is_here(self._head)
+            look()
+
+        return self._connections.turn(begin)
 
     @contextmanager
     def exclusively(self) -> Iterator[tuple[Connection, Head]]:

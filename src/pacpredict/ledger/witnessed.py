@@ -1,7 +1,7 @@
 """A ledger under the eyes of its witnesses: what they have seen it must contain, and no answer leaves unseen."""
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.ledger.closing import Closing
@@ -33,12 +33,9 @@ class WitnessedLedger(Closing):
         self._come_to = sighting.sequence  # when the last patrol was
         self._damage: str | None = None  # what the patrol has found
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self) -> AbstractContextManager[object]:
         self._check_undamaged()
-        with self.ledger.turn():
-            self._look()
-            yield
+        return self.ledger.turn(self._look)
 
     def load(self) -> State | None:
         return self.ledger.load()

@@ -59,12 +59,13 @@ class Batch:
 
     def votes(self) -> Votes:
         """Return the votes on all questions, in order; those of one set of ballots are taken together."""
-        parts = [ballots.votes[rows] for ballots, rows in self._by_ballots()]
+        parts = [ballots.choose(rows) for ballots, rows in self._by_ballots()]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def admit(self, request: Request) -> list[Answer | Place]:
         """Say for each question which answer it repeats, or where it stands in the batch."""
-        check_request_id(request, None if request.key is None else self._requests.get(request.key))
+        if request.key is not None:
+            check_request_id(request, self._requests.get(request.key))
         fresh = self._find_fresh(request)
         allowed = fresh[: self._allow(request, len(fresh))]
         contested = [request.ballots.n_voted[request.rows[i]] > 1 for i in allowed]

@@ -42,6 +42,10 @@ class Ballots:
     def __len__(self) -> int:
         return len(self.n_voted)
 
+    def choose(self, rows: Sequence[int]) -> Votes:
+        """Return the votes of some rows, in this order; of all of them, as nearly always, without a copy."""
+        return self.votes if rows == list(range(len(self))) else self.votes[rows]
+
 
 NO_BALLOTS = Ballots(np.empty((0, 0), np.int16), ())  # where every answer is on record
 
@@ -107,10 +111,14 @@ class Request:
         """Digest all questions in order."""
         return hashlib.sha256(b"".join(digest or b"" for digest in self.digests)).digest()
 
-    @cached_property
+    @property
     def key(self) -> bytes | None:
         """Digest the id together with its client, of one size whatever they are; None without an id."""
-        return None if self.id is None else request_key(self.client, self.id)
+        return None if self.id is None else self._key_of_id
+
+    @cached_property
+    def _key_of_id(self) -> bytes:
+        return request_key(self.client, self.id or "")
 
 
 def request_key(client: str | None, request_id: str) -> bytes:

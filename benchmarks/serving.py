@@ -85,7 +85,7 @@ class Case(NamedTuple):
     clients: int
     rows: int
     others: int
-    first: int  # a million fractions from here on are this case's own
+    first: int  # a hundred thousand fractions from here on are this case's own
 
 
 class Running(NamedTuple):
@@ -261,7 +261,7 @@ async def drive_beside(
     asked = drive(port, case.clients, iter(Requests(table, case.rows, case.first, key)), seconds)
     if not case.others:
         return await asked
-    large = iter(Requests(table, OTHERS_ROWS, case.first + 10**6, key))
+    large = iter(Requests(table, OTHERS_ROWS, case.first + 10**5, key))
     return (await asyncio.gather(asked, drive(port, case.others, large, seconds)))[0]
 
 
@@ -322,11 +322,11 @@ def processor_seconds(process: int) -> float:
 
 
 def measure(
-    fitted: Path, seconds: float, servers: Sequence[str], kinds: Sequence[Kind]
+    fitted: Path, seconds: float, n_rounds: int, servers: Sequence[str], kinds: Sequence[Kind]
 ) -> dict[tuple[str, Kind], list[Measured]]:
     """Ask the servers in turns; returns all rounds of each case."""
     rounds: defaultdict[tuple[str, Kind], list[Measured]] = defaultdict(list)
-    firsts = count(0, 2 * 10**6)
+    firsts = count(0, 2 * 10**5)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
         asked = {}
         for server in servers:
@@ -336,7 +336,7 @@ def measure(
             asked[server] = Running(start(server, artifact, port), port, key)
             running.callback(asked[server].process.wait)
             running.callback(asked[server].process.send_signal, signal.SIGINT)
-        for _, kind, (server, one) in product(range(ROUNDS), kinds, asked.items()):
+        for _, kind, (server, one) in product(range(n_rounds), kinds, asked.items()):
             case = Case(*kind, next(firsts))
             rounds[server, kind].append({"server": server, **case._asdict(), **run_load(one, case, seconds)})
     return rounds
@@ -372,6 +372,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print an object for machines")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each case (default: 4)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of all cases (default: {ROUNDS})")
     parser.add_argument(
         "--artifact", type=Path, help="where the fitted models are kept (default: the user's cache)"
     )
@@ -398,7 +399,7 @@ def main() -> None:
     kinds = [Kind(n_clients, n_rows, 0) for n_rows, n_clients in product(ROWS, CLIENTS)]
     if not options.access:
         kinds.append(Kind(1, 1, OTHERS))
-    rounds = measure(census.fitted(options.artifact).path, options.seconds, servers, kinds)
+    rounds = measure(census.fitted(options.artifact).path, options.seconds, options.rounds, servers, kinds)
     cases = [_middle(rounds[each]) for each in product(servers, kinds)]
     if options.json:
         print(json.dumps({"cases": cases}, indent=2))

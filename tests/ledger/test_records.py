@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_contract import KINDS, asked_entry, same_entry
 
-from pacpredict.ledger.records import Record, first_link, from_row, next_link, to_row, to_rows
+from pacpredict.ledger.records import (
+    COLUMNS,
+    Record,
+    first_link,
+    from_row,
+    link_of_row,
+    next_link,
+    to_row,
+    to_rows,
+)
 from pacpredict.mechanism.ledger import Entry
 
 TIME = "2026-11-15T12:00:00.000000+00:00"
@@ -78,6 +87,35 @@ def test_every_change_breaks_the_chain(changed):
     original = next_link(KEY, LINK, record_of(asked_entry(4)))
     assert next_link(KEY, LINK, changed) != original
     assert next_link(KEY, b"\1" + LINK[1:], record_of(asked_entry(4))) != original
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *(
+            (name, value)
+            for name in ("kind", "client", "time")
+            for value in (b"map", 1, True, 2**80, 0.5, [1])
+        ),
+        *(
+            (name, value)
+            for name in ("digest", "request", "asked", "question", "noisy")
+            for value in ("map", 1, 0.5)
+        ),
+        *(
+            (name, value)
+            for name in ("sequence", "charged_steps", "spent_steps")
+            for value in (None, -1, 2**64, "1", 0.5)
+        ),
+        ("time", None),
+    ],
+)
+def test_what_no_session_writes_is_chained_to_nothing(column, value):
+    """A row with a value of another type than a ledger has there has no link, also when its neighbours were genuine."""
+    row = to_row(record_of(asked_entry(4)))
+    place = COLUMNS.index(column)
+    assert len(link_of_row(KEY, LINK, row)) == 32
+    assert link_of_row(KEY, LINK, (*row[:place], value, *row[place + 1 :])) == b""
 
 
 def test_positive_and_negative_zero_differ():

@@ -4,8 +4,11 @@ import hmac
 import json
 import os
 import threading
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_deployment import KEY, ask, found_home, make_session, serve_at
 
 from pacpredict import files
@@ -68,6 +71,42 @@ def test_a_line_of_an_earlier_version(noted, path):
     mac = hmac.new(KEY, json.dumps(values, sort_keys=True).encode(), "sha256").hexdigest()
     path.write_bytes(json.dumps({**values, "mac": mac}, sort_keys=True).encode().ljust(4095) + b"\n")
     assert noted.read() == seen_at(3)
+
+
+NAMES = [
+    "",
+    '"',
+    "\\",
+    '\\"',
+    "a\nb",
+    "\0",
+    "ü",
+    "\u2028",
+    "\ud800",
+    "🗄",
+    '", "sequence": 9, "',
+    "b5f1c9d86b1f4d0d",
+    "x" * 500,
+]
+
+
+@given(
+    *(st.sampled_from(NAMES) | st.text(max_size=40) for _ in range(4)),
+    st.none() | st.sampled_from(NAMES) | st.text(max_size=40),
+    st.integers(0, 2**64),
+    st.integers(0, 2**64),
+    st.binary(max_size=32),
+    st.booleans(),
+)
+def test_lines_are_json(ledger, kind, location, place, anchor, sequence, verified, chain, keyed):
+    """Whatever names places have, a line is what a JSON encoder makes of it, and is read as it was written."""
+    file = FileWitness(Path("never made"), KEY)
+    sighting = Sighting(ledger, kind, location, place, sequence, chain.hex(), anchor, verified, keyed)
+    text = json.dumps(sighting._asdict(), sort_keys=True)
+    mac = hmac.new(KEY, text.encode(), "sha256").hexdigest()
+    line = file._line(sighting)
+    assert line.rstrip() == f'{text[:-1]}, "mac": "{mac}"}}'.encode()
+    assert file._parse(line) == sighting
 
 
 def test_what_it_wrote_is_read_again(noted, path):

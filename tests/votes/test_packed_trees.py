@@ -431,6 +431,8 @@ DAMAGES = [
     damage("class_starts", lambda a: a[:-1]),
     damage("cut_starts", lambda a: a + 1),
     damage("cut_starts", lambda a: np.array([0, LARGEST, -LARGEST - 1, -1, *a[4:]])),
+    damage("categorical", lambda a: a | True),
+    damage("categorical", lambda a: a & False),
     damage("labels", lambda a: a[1:]),
     damage("softmax", lambda a: a[1:]),
     damage("single", lambda a: a[None]),
@@ -439,7 +441,7 @@ DAMAGES = [
 
 @pytest.mark.parametrize(("name", "change"), DAMAGES)
 def test_damaged_arrays_are_refused(ensemble, name, change):
-    """Numbers that would lead the kernel outside its arrays are refused before it runs."""
+    """What would lead the kernel outside its arrays, or to cells that nobody filled, is refused before it runs."""
     arrays = ensemble[0].arrays()
     with pytest.raises(InvalidModel):
         PackedTrees.from_arrays({**arrays, name: change(arrays[name])})

@@ -111,7 +111,7 @@ def link_of_row(key: bytes, link: bytes, row: Row) -> bytes:
             _text_field(client),
             field(request),
             field(asked),
-            _text_field(time),
+            field(time.encode()),
             field(question),
             field(noisy),
         )

@@ -26,8 +26,6 @@ _SLOT = 4096
 _N_SLOTS = 2
 
 _write_json = json.JSONEncoder(sort_keys=True).encode
-# In the place of each value that changes with every release; no name has it.
-_CHANGING = "b5f1c9d86b1f4d0d"
 
 
 class Sighting(NamedTuple):
@@ -212,8 +210,8 @@ class FileWitness:
 
     def _line(self, sighting: Sighting) -> bytes:
         ledger, kind, location, place, sequence, chain, anchor, verified, keyed = sighting
-        before, between, after, end = _frame(ledger, kind, location, place, anchor, keyed)
-        text = f'{before}"{chain}"{between}{sequence}{after}{verified}{end}'
+        before, between = _names(ledger, kind, location, place, anchor, keyed)
+        text = f'{before}, "chain": "{chain}", {between}, "sequence": {sequence}, "verified": {verified}}}'
         line = f'{text[:-1]}, "mac": "{self._mac(text)}"}}'.encode()
         if len(line) >= _SLOT:
             raise LedgerUnavailable(
@@ -267,12 +265,12 @@ class _Locked:
 
 
 @lru_cache(maxsize=8)
-def _frame(
+def _names(
     ledger: str, kind: str, location: str, place: str, anchor: str | None, keyed: bool
-) -> tuple[str, ...]:
-    """Return a line of JSON in parts: what changes with every release, chain, sequence and checks, is between them."""
-    changing = Sighting(ledger, kind, location, place, _CHANGING, _CHANGING, anchor, _CHANGING, keyed)  # type: ignore[arg-type]
-    return tuple(_write_json(changing._asdict()).split(f'"{_CHANGING}"'))
+) -> tuple[str, str]:
+    """Write as JSON what stays the same from release to release: what comes before the chain, and what behind it."""
+    behind = {"keyed": keyed, "kind": kind, "ledger": ledger, "location": location, "place": place}
+    return _write_json({"anchor": anchor})[:-1], _write_json(behind)[1:-1]
 
 
 def _identify(file: os.stat_result) -> tuple[int, int]:

@@ -171,8 +171,8 @@ class PackedTrees:
         Raises
         ------
         InvalidModel
-            if an array is missing or of another type, or a number in it points outside another: the kernel trusts
-            them.
+            if an array is missing or of another type, a number in it points outside another, or a category is compared
+            as a number: the kernel trusts them.
         """
         names = {field.name for field in fields(cls)}
         if missing := names - set(arrays):
@@ -235,6 +235,8 @@ def _stays_inside(trees: PackedTrees) -> bool:
     n_classes = np.repeat(np.diff(trees.class_starts), np.diff(trees.tree_starts))
     return bool(
         (columns[is_set] < trees.n_features).all()
+        # Of a category nothing is encoded that a threshold could be compared with: what memory held before would vote.
+        and np.array_equal(is_set[inner], trees.categorical[columns[inner] % trees.n_features])
         and (ranks[is_set] + n_words <= len(trees.sets)).all()
         and np.array_equal(
             leaves, np.arange(len(leaves)) - np.repeat(np.cumsum(n_leaves) - n_leaves, n_leaves)

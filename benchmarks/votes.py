@@ -4,10 +4,10 @@
 once and kept, see census.py; PACPREDICT_DATA says where the data is), the same with settings that each model searched
 for itself (if somebody has fitted them), 100 trees each on numbers, by XGBoost and by scikit-learn's two learners, or
 logistic regression; and 128 heads on 1,280 features, with ten classes. Networks have random parameters; as large as
-the paper's there are four of them, and 128 that are small. The loop over networks computes all rows in one batch. Both sides answer the same rows in one run and
-one thread. Timings are the best of several rounds that alternate between the two, and the votes are compared before
-anything is timed. "Stacked" is how many times as fast up to eight networks are as one, by torch.func, than one by one:
-where that is less than 1, networks are asked one by one.
+the paper's there are four of them, and 128 that are small. The loop over networks computes all rows in one batch. Both
+sides answer the same rows in one run and one thread. Timings are the best of several rounds that alternate between the
+two, and the votes are compared before anything is timed. "Stacked" is how many times as fast up to eight networks are
+as one, by torch.func, than one by one: where that is less than 1, networks are asked one by one.
 
     python benchmarks/votes.py            a table
     python benchmarks/votes.py --json     an object with `cases`

@@ -2,12 +2,12 @@
 
 128 classifiers on 14 features, binary: 200 trees each on census income, with its categories and missing values (fitted
 once and kept, see census.py; PACPREDICT_DATA says where the data is), the same with settings that each model searched
-for itself (if somebody has fitted them), 100 trees each on numbers, or logistic regression; and 128 heads on 1,280
-features, with ten classes. Networks have random parameters; as large as the paper's there are four of them, and 128
-that are small. The loop over networks computes all rows in one batch. Both sides answer the same rows in one run and
-one thread. Timings are the best of several rounds that alternate between the two, and the votes are compared before
-anything is timed. "Stacked" is how many times as fast up to eight networks are as one, by torch.func, than one by one:
-where that is less than 1, networks are asked one by one.
+for itself (if somebody has fitted them), 100 trees each on numbers, by XGBoost and by scikit-learn's two learners, or
+logistic regression; and 128 heads on 1,280 features, with ten classes. Networks have random parameters; as large as
+the paper's there are four of them, and 128 that are small. The loop over networks computes all rows in one batch. Both
+sides answer the same rows in one run and one thread. Timings are the best of several rounds that alternate between the
+two, and the votes are compared before anything is timed. "Stacked" is how many times as fast up to eight networks are
+as one, by torch.func, than one by one: where that is less than 1, networks are asked one by one.
 
     python benchmarks/votes.py            a table
     python benchmarks/votes.py --json     an object with `cases`
@@ -206,8 +206,19 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print an object for machines")
     parser.add_argument("--rounds", type=int, default=5, help="alternating rounds per case (default: 5)")
-    parser.add_argument("--models", type=int, default=128, help="models of each ensemble (default: 128)")
-    parser.add_argument("--learner", choices=EVERY, action="append", help="only this one; may be repeated")
+    parser.add_argument(
+        "--models",
+        type=int,
+        default=128,
+        help="models of an ensemble that is made here: all but census and networks (default: 128)",
+    )
+    parser.add_argument(
+        "--learner",
+        choices=EVERY,
+        action="append",
+        metavar="NAME",
+        help="only this one; may be repeated; one of " + ", ".join(f"'{name}'" for name in EVERY),
+    )
     parser.add_argument(
         "--artifact", type=Path, help="where the census ensemble is kept (default: the user's cache)"
     )

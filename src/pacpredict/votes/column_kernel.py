@@ -264,14 +264,14 @@ def _number(masks: UIntArray, n_inner: np.uint64, n_rows: np.uint64, leaves: UIn
     """
     d0, d1, d2, d3, d4, d5, d6, d7 = _find_digits(masks, n_inner)
     for b in range((n_rows + _SEVEN) >> _THREE):
-        leaves[b] = spread(d0, b, 0) | spread(d1, b, 1) | spread(d2, b, 2) | spread(d3, b, 3)
+        leaves[b] = _spread(d0, b, 0) | _spread(d1, b, 1) | _spread(d2, b, 2) | _spread(d3, b, 3)
     if n_inner >= _SIXTEEN:
         for b in range((n_rows + _SEVEN) >> _THREE):
-            leaves[b] |= spread(d4, b, 4) | spread(d5, b, 5) | spread(d6, b, 6) | spread(d7, b, 7)
+            leaves[b] |= _spread(d4, b, 4) | _spread(d5, b, 5) | _spread(d6, b, 6) | _spread(d7, b, 7)
 
 
 @compiled_into_callers
-def spread(rows: np.uint64, b: int | np.uint64, digit: int) -> np.uint64:
+def _spread(rows: np.uint64, b: int | np.uint64, digit: int) -> np.uint64:
     """Give eight rows a byte each, with this digit where they have it."""
     return _SPREAD[(rows >> (b << _THREE)) & _BYTE] << np.uint64(digit)
 

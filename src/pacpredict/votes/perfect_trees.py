@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pacpredict.votes.packed_trees import PackedTrees
 
 # Cells that trees may take for each of their leaves. With 1.9 of them (XGBoost of depth 7, made data) votes took 0.3 to
-# 0.8 of the time that columns take alone, with 2.7 (depth 8) 0.8 to 0.9. More was not measured: this is a guess at
-# where filling up begins to make more work than it saves.
+# 0.8 of the time that columns take alone, with 2.7 (depth 8) 0.8 to 0.9, before they were written out for
+# each depth. More was not measured: this is a guess at where filling up begins to make more work than it saves.
 _MOST_CELLS_PER_LEAF = 3.0
 
 

@@ -18,4 +18,4 @@ EXPOSURE_DELTA: Final = 1e-9  # the probability, over a life, that Gaussian nois
 LEARNER: Final = "xgboost"
 TUNE: Final = "none"
 TUNE_FOR: Final = "accuracy"
-UNKNOWN: Final = "refuse"
+MIN_CATEGORY: Final = 10  # units that must have a category for it to be listed

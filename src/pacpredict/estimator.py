@@ -31,7 +31,7 @@ from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.kind import AnySchema
 from pacpredict.rows.sizes import ImageSize
 from pacpredict.tables.declared import declared_types
-from pacpredict.tables.schema import Schema, Types, Unknown
+from pacpredict.tables.schema import Schema, Types
 from pacpredict.training.fit import Fit, fit
 from pacpredict.training.pool import Pool
 from pacpredict.training.recipe import Construction, Recipe, membership_prior
@@ -90,9 +90,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         for all of them class_weight, "balanced" or by label.
     types
         What some columns are, by name: "number", "boolean", "category", "text", "date", "date:FORMAT", or
-        "number:EXAMPLE" that shows how 1234.5 is written there, such as "number:1.234,5".
-    unknown
-        What becomes of values in a query that training never saw: "refuse" them, or take them as "missing".
+        "number:EXAMPLE" that shows how 1234.5 is written there, such as "number:1.234,5"; or a list of the categories
+        that a column has.
+    min_category
+        How many units must have a category for it to be listed; all other values, those of queries that training never
+        had included, are one category, "other". A list that `types` declares is taken as it is.
     image_size
         The size to which all images are scaled, those of queries too: 64, or (64, 48) for height and width. By default
         all must be of one size.
@@ -137,7 +139,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tune_for: Goal = defaults.TUNE_FOR,
         params: Mapping[str, Any] | None = None,
         types: Types | None = None,
-        unknown: Unknown = defaults.UNKNOWN,
+        min_category: int = defaults.MIN_CATEGORY,
         image_size: ImageSize | None = None,
         n_jobs: int | None = None,
         backend: Backend = None,
@@ -163,7 +165,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.tune_for = tune_for
         self.params = params
         self.types = types
-        self.unknown = unknown
+        self.min_category = min_category
         self.image_size = image_size
         self.n_jobs = n_jobs
         self.backend = backend
@@ -206,8 +208,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         pool = Pool.of(
             records,
             labels,
-            self.unknown,
             types=self.types,
+            min_category=self.min_category,
             weights=weights,
             persons=groups,
             person_per_row=self.person_per_row,
@@ -302,7 +304,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             tune=learner.config().get("tune", defaults.TUNE),
             params=_beside_defaults(estimator, params),
             types=(declared_types(schema.columns) or None) if isinstance(schema, Schema) else None,
-            unknown=schema.unknown if isinstance(schema, Schema) else defaults.UNKNOWN,
+            min_category=schema.min_category if isinstance(schema, Schema) else defaults.MIN_CATEGORY,
             image_size=_image_size(schema),
             random_state=recipe.seed,
         )

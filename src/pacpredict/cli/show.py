@@ -46,7 +46,7 @@ def _print_schema(path: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(schema.to_json())
     elif isinstance(schema, Schema):
-        print_columns(schema.columns, schema.unknown)
+        print_columns(schema.columns)
     else:
         print_table(
             "Columns", ("column", "type"), [(schema.to_json()["column"], kind) for kind in schema.summary()]

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -335,7 +334,7 @@ class Schema:
 
 
 def check_min_category(min_category: Any) -> None:
-    if not isinstance(min_category, Integral) or isinstance(min_category, bool) or int(min_category) < 1:
+    if not isinstance(min_category, int | np.integer) or min_category is True or min_category < 1:
         raise InvalidInput(
             f"min_category must be a whole number of units from 1 on, got {show(min_category)}"
         )

@@ -58,7 +58,7 @@ def test_one_patient_decides_no_status_and_no_word(what, tmp_path, capsys):
         assert text == found["without"][1][path], path
     assert answers == found["without"][0]
     assert answers[0] == (200, None)
-    column, cell = HERS[what]
+    _column, cell = HERS[what]
     assert not any(cell.strip() in text for text in pages.values() if len(cell) > 3)
 
 

@@ -26,7 +26,7 @@ def clinic(n_patients=120, seed=0):
     patient = np.repeat(np.arange(n_patients), 2)
     n = len(patient)
     age = rng.integers(20, 90, n)
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {
             "patient": [f"P{i:03d}" for i in patient],
             "age": age.astype(str),
@@ -39,7 +39,6 @@ def clinic(n_patients=120, seed=0):
             "outcome": np.where(age + rng.normal(0, 10, n) > 55, "care", "home"),
         }
     )
-    return table
 
 
 def write_worlds(folder, what):

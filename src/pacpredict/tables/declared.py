@@ -1,6 +1,6 @@
 """Columns whose type or categories the owner declares: public facts, which the pool then does not decide."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,24 +76,17 @@ def _no_type(name: str, given: Any) -> InvalidInput:
     )
 
 
-def declared_types(columns: Iterable[Column]) -> dict[str, str | list[Category]]:
-    """Return types that make the same columns of the same training data."""
-    return {column.name: declared for column in columns if (declared := _type_of(column)) is not None}
+def declared_types(columns: Sequence[Column]) -> dict[str, str | list[Category]]:
+    """Return types that make the same columns of the same training data; none if all are plain numbers."""
+    if all(column.kind == "number" and not column.form for column in columns):
+        return {}
+    return {column.name: _type_of(column) for column in columns if column.is_declared or not column.is_dtype}
 
 
-def _type_of(column: Column) -> str | list[Category] | None:
+def _type_of(column: Column) -> str | list[Category]:
     if column.is_declared:
         return list(column.categories)
-    if column.form:
-        return f"{column.kind}:{column.form}"
-    if column.kind == "date":
-        return "date"
-    is_code = (
-        column.kind == "category"
-        and not column.is_dtype
-        and not all(isinstance(category, str) for category in column.categories)
-    )
-    return "category" if is_code else None
+    return f"{column.kind}:{column.form}" if column.form else column.kind
 
 
 def declare_column(name: str, values: Values, declared: Declared) -> Column:

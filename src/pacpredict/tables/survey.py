@@ -12,12 +12,12 @@ import numpy as np
 
 from pacpredict.exceptions import InvalidTable
 from pacpredict.show import percent, show, show_rows, show_some
-from pacpredict.tables.categories import Settled, settle_columns
+from pacpredict.tables.categories import LONGEST_CATEGORY, Settled, settle_columns
 from pacpredict.tables.cells import Reading
 from pacpredict.tables.classes import Classes
 from pacpredict.tables.column import Column
 from pacpredict.tables.contents import number_contents
-from pacpredict.tables.declared import parse_types
+from pacpredict.tables.declared import MOST_CATEGORIES, parse_types
 from pacpredict.tables.distinct import Distinct, take_apart
 from pacpredict.tables.doubts import doubt_about_spelling, doubts_about, doubts_about_codes
 from pacpredict.tables.forms import as_values, dtype_categories
@@ -36,6 +36,8 @@ _MOST_CLASSES_OF_NUMBERS = 20
 # Of a class with fewer units many subsets have next to none.
 _FEW_OF_A_CLASS = 10
 _MISSING_A_LOT = 0.5
+# Different texts, as a share of the records, up to which they look like categories.
+_FEW_PER_VALUE = 0.5
 # Columns that are named where categories become "other"; the rest are counted.
 _MOST_NAMED = 3
 
@@ -160,9 +162,16 @@ def _pooled(reports: Sequence[ColumnReport], options: TableOptions) -> tuple[str
     more = f" and more in {len(found) - _MOST_NAMED} columns" if len(found) > _MOST_NAMED else ""
     hint = (
         f"categories that fewer than {options.min_category} {_units_of(options)} have become one, 'other': "
-        f"{named}{more}; a list that is public can be declared (--types COLUMN=category:A,B)"
+        f"{named}{more}; {_remedy(options)}"
     )
     return (hint,)
+
+
+def _remedy(options: TableOptions) -> str:
+    """Say how categories can be listed all the same."""
+    declare = "declare a list that is public (--types COLUMN=category:A,B)"
+    is_told_whose = options.person is not None or options.person_per_row
+    return declare if is_told_whose else f"say --person-per-row if each row is of another person, or {declare}"
 
 
 def _units_of(options: TableOptions) -> str:
@@ -231,6 +240,11 @@ def _few_of_a_class(column: Distinct, options: TableOptions, units: IntArray | N
     )
 
 
+def _could_be_categories(given: Distinct) -> bool:
+    is_short = max(map(len, map(str, given.distinct))) <= LONGEST_CATEGORY
+    return is_short and len(given.distinct) <= min(MOST_CATEGORIES, _FEW_PER_VALUE * len(given.codes))
+
+
 def _refused(column: Distinct, problem: str) -> ColumnReport:
     return ColumnReport(column.name, "?", *column.counts, "refused", problem=problem)
 
@@ -252,6 +266,9 @@ def _feature(
         warnings = doubts_about_codes(column, given)
     else:
         warnings = [] if column.is_dtype else doubts_about(column, given, facts)
+    if column.kind == "text" and name not in options.types and _could_be_categories(given):
+        few = f"{options.min_category} {_units_of(options)}"
+        warnings.append(f"is taken as free text, since fewer than {few} have most of its values: {_remedy(options)}")
     if reading is not None and (mistakes := reading.warning) is not None:
         warnings.append(mistakes)
     if (

@@ -5,7 +5,7 @@ import json
 import pytest
 from live_server import NAME, LiveServer, ServerProcess
 from terminal import run_here
-from two_worlds import HERS, TYPES, queries, write_worlds
+from two_worlds import HERS, TYPES, clinic, queries, write_worlds
 
 from pacpredict.deployment import Deployment
 
@@ -88,3 +88,47 @@ def test_what_the_owner_sees_names_no_rare_category(tmp_path, capsys):
         assert not path.is_file() or b"Gaucher" not in path.read_bytes(), path
     fit(capsys, table, tmp_path / "all.pac", "--min-category", "1")
     assert "Gaucher" in run_here(capsys, "show", tmp_path / "all.pac", "--columns")[1]
+
+
+def public_rows(path):
+    """Write rows of which some have what only she has, and what nobody has."""
+    table = clinic(seed=7).drop(columns=["patient", "outcome"])[:60]
+    table.loc[::4, "diagnosis"], table.loc[1::4, "diagnosis"], table.loc[2::7, "ward"] = (
+        "Gaucher",
+        "lupus",
+        "7",
+    )
+    table.loc[3::5, "creatinine"] = ""
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("what", ["category", "missing number", "missing category", "number of a category"])
+@pytest.mark.parametrize("learner", ["xgboost", "logistic"])
+def test_a_student_knows_the_public_rows_alone(what, learner, tmp_path, capsys):
+    """What a student publishes about columns is the same to the byte, with her in the pool and without her."""
+    public, found = public_rows(tmp_path / "public.csv"), {}
+    for world, table in write_worlds(tmp_path, what).items():
+        fit(capsys, table, tmp_path / f"{world}.pac")
+        how = (
+            "--learner",
+            learner,
+            "--order",
+            "active",
+            "--queries",
+            "40",
+            "--filter",
+            "paper",
+            "--alpha",
+            "0.9",
+        )
+        out = tmp_path / f"{world}-student"
+        code, _, errors = run_here(capsys, "distill", tmp_path / f"{world}.pac", public, *how, "--out", out)
+        assert code == 0, errors
+        found[world] = json.loads((out / "student.json").read_text())
+        for path in out.iterdir():
+            assert b"P119" not in path.read_bytes()
+    assert found["with"] == found["without"]
+    columns = {column["name"]: column["categories"] for column in found["with"]["columns"]}
+    assert columns["diagnosis"] == ["Gaucher", "asthma", "flu", "gout", "lupus"]
+    assert columns["ward"] == ["1", "2", "3", "7"]

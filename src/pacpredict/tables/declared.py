@@ -1,6 +1,6 @@
 """Columns whose type or categories the owner declares: public facts, which the pool then does not decide."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,17 +76,18 @@ def _no_type(name: str, given: Any) -> InvalidInput:
     )
 
 
-def declared_types(columns: Sequence[Column]) -> dict[str, str | list[Category]]:
-    """Return types that make the same columns of the same training data; none if all are plain numbers."""
-    if all(column.kind == "number" and not column.form for column in columns):
-        return {}
-    return {column.name: _type_of(column) for column in columns if column.is_declared or not column.is_dtype}
+def declared_types(columns: Iterable[Column]) -> dict[str, str | list[Category]]:
+    """Return the types without which the same training data would make other columns, as far as columns tell."""
+    return {column.name: declared for column in columns if (declared := _type_of(column)) is not None}
 
 
-def _type_of(column: Column) -> str | list[Category]:
+def _type_of(column: Column) -> str | list[Category] | None:
     if column.is_declared:
         return list(column.categories)
-    return f"{column.kind}:{column.form}" if column.form else column.kind
+    if column.form:
+        return f"{column.kind}:{column.form}"
+    are_texts = all(isinstance(category, str) for category in column.categories)
+    return column.kind if column.kind == "date" or not (are_texts or column.is_dtype) else None
 
 
 def declare_column(name: str, values: Values, declared: Declared) -> Column:

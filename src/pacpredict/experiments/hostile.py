@@ -112,11 +112,8 @@ def search(votes: Votes, n_runs: int) -> Search:
         n_steps = N_STEPS * tenth // 10
         rules = Rules("channel", defaults.TOTAL_BUDGET / N_STEPS, n_steps, limit)
         largest = play(asked, target, "extremes", rules, n_runs, seed=SEED).largest
-        met = [
-            min(one, tenth / 10) if reached else one
-            for one, reached in zip(met, largest >= MET * limit, strict=True)
-        ]
-    within = [one for one in met if one <= 1]
+        met = np.where(largest >= MET * limit, np.minimum(met, tenth / 10), met)
+    within = met[met <= 1].tolist()
     return Search(n_runs, len(within), min(within, default=None))
 
 

@@ -78,7 +78,7 @@ def answer(
     ):
         question = None if kind == "agreed" else votes[q]
         digest = digest_start(first + q) + noise[24 * q : 24 * q + 24]
-        entries.append(Entry(first + q, charged, label, question, noisy, digest, kind))
+        entries.append(Entry(first + q, charged, label, kind, question, noisy, digest))
     after = replace(
         before,
         sequence=before.sequence + len(votes),

@@ -6,14 +6,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pacpredict.artifact.artifact import LEDGER, OLD_WITNESS, WITNESS, Artifact
+from pacpredict.artifact.artifact import LEDGER, WITNESS, Artifact
 from pacpredict.artifact.make import store_models, train_missing
 from pacpredict.artifact.workshop import Workshop
 from pacpredict.core.belief import Belief
 from pacpredict.core.decode import Decoder
 from pacpredict.core.exposure import Membership
 from pacpredict.curator import Answers, Curator, report_privacy
-from pacpredict.exceptions import InvalidInput, LedgerConflict
+from pacpredict.exceptions import LedgerConflict
 from pacpredict.learners.learner import Learner
 from pacpredict.ledger.backup import back_up
 from pacpredict.ledger.closing import Closing
@@ -294,20 +294,6 @@ class Deployment(Closing):
         return f"Deployment({str(self.artifact.path)!r}, {self._ledger.ledger!r})"
 
 
-def upgrade(
-    artifact: Artifact, ledger: str | None = None, anchor: str | None = None, sequence: int | None = None
-) -> Link:
-    """Take over a ledger of the first version, under no key, on the owner's word that no later one was ever used.
-
-    Without the witness of that version, `sequence` says how many releases were shown to anybody.
-    """
-    if not artifact.is_rowwise:
-        raise InvalidInput(
-            f"{artifact.path} was made by a later version than the first: its ledger was under its key from the start"
-        )
-    return home_of(artifact).upgrade(ledger, anchor, sequence, lambda found: _verify(artifact, found))
-
-
 def _verify(artifact: Artifact, ledger: SqlLedger) -> Verification:
     recipe, prior = artifact.recipe, Belief.uniform(artifact.recipe.n_models)
     return verify(ledger, len(artifact.classes), recipe.budget, prior, _membership(artifact))
@@ -323,8 +309,7 @@ def home_of(artifact: Artifact) -> Home:
 
 
 def _home(directory: Path, identity: str, secret: Secret) -> Home:
-    ledger, witness, old = (directory / name for name in (LEDGER, WITNESS, OLD_WITNESS))
-    return Home(ledger, witness, old, identity, secret.key("ledger"))
+    return Home(directory / LEDGER, directory / WITNESS, identity, secret.key("ledger"))
 
 
 def _found(

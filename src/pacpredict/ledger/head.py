@@ -20,11 +20,7 @@ COLUMNS = (
     "origin", "secret", "log_belief", "room", "moved", "mac",
 )  # fmt: skip
 
-# Where a ledger of the first version is said to go on, under the key, until belief and spending are found to follow
-# from its records: to sign it otherwise would be to vouch for it.
-TO_BE_CHECKED = "ledger upgrade"
-
-_FORMAT = b"pacpredict ledger, state of format 2"
+_FORMAT = b"pacpredict ledger, state of format 3"
 _NUMBER = struct.Struct("<q")
 _REAL = struct.Struct("<d")
 

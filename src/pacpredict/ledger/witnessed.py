@@ -172,18 +172,3 @@ def check_sighting(ledger: SqlLedger, seen: Sighting, *, may_be_elsewhere: bool 
             "copies would spend the budget twice. If this is the only one, because it was moved, restored or failed "
             "over, say so: `pacpredict ledger moved`"
         )
-
-
-def check_old_sighting(ledger: SqlLedger, seen: Sighting) -> None:
-    """Refuse a ledger that was just upgraded and lacks what a witness of the first version has seen, under no key.
-
-    One that has released anything since has a witness of its own.
-    """
-    is_same = ledger.old_chain_at(seen.sequence) == seen.link.chain
-    chain = (ledger.chain_at(seen.sequence) if is_same else None) or b""
-    check_sighting(ledger, seen.at(Link(seen.sequence, chain)), may_be_elsewhere=True)
-    if ledger.last_old_sequence() != ledger.head().sequence:
-        raise LedgerConflict(
-            "what says how far the ledger had come is of an earlier version, and the ledger has gone on since. Bring "
-            "the latest witness back, or see `pacpredict ledger moved --help`"
-        )

@@ -51,11 +51,6 @@ class Space:
 
         return cls(pool.units, subsets, count)
 
-    @classmethod
-    def of_rows(cls, subsets: Subsets) -> "Space":
-        """Count what can be counted in subsets of rows that are not at hand."""
-        return cls(Units.rows(subsets.n_units), subsets, lambda: attack_priors(subsets.matrix(), None, None))
-
     def membership(self) -> Membership:
         """Return which subsets have which units, for the limit on anybody's odds under the uniform prior."""
         subsets = self.subsets

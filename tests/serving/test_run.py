@@ -20,11 +20,11 @@ def test_life_of_a_server(home, rows):
     """It starts, answers, stops at SIGTERM, and started again gives the same answers at no charge."""
     with ServerProcess(home) as server:
         first = infer(server, rows).json()
-        assert server.stop() in {0, -signal.SIGTERM}
+        assert server.stop() == 0
     assert "Traceback" not in "".join(server.log)
     with ServerProcess(home) as server:
         again = infer(server, rows).json()
-        assert server.stop(signal.SIGINT) in {0, 130, -signal.SIGINT}
+        assert server.stop(signal.SIGINT) == 0
     assert again["outputs"] == first["outputs"]
     assert sum(again["parameters"]["charge_nats"]) == 0.0
     assert "Traceback" not in "".join(server.log)

@@ -45,18 +45,18 @@ def test_no_person_is_named_in_an_artifact(tmp_path):
     assert not any(b"Somebody" in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
-def test_a_deployment_tells_the_exposure_of_each_unit(tmp_path):
+def test_a_deployment_tells_the_posterior_of_each_unit(tmp_path):
     """At first everybody is at 1/2; after answers some are not, and what the ledger keeps tells the same."""
     path = fit_small(tmp_path / "a.pac", mixed_pool(persons=PERSONS)).path
     with Deployment.open(path) as deployment:
-        assert (deployment.exposure() == 0.5).all()
+        assert (deployment.membership_posterior() == 0.5).all()
         deployment.ask(mixed_table(30, seed=5))
-        told = deployment.exposure()
-        assert np.array_equal(deployment.curator.exposure(), told)
+        told = deployment.membership_posterior()
+        assert np.array_equal(deployment.curator.membership_posterior(), told)
         assert told.shape == (len(set(PERSONS)),)
         assert told.min() < 0.5 < told.max()
     with Deployment.open(path) as again:
-        assert np.array_equal(again.exposure(), told)
+        assert np.array_equal(again.membership_posterior(), told)
 
 
 def spoil(home, name, change):

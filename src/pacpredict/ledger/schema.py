@@ -43,8 +43,7 @@ _TABLES = (
         origin {blob},
         secret {blob},
         log_belief {blob},
-        room {real},
-        moved {real},
+        noisy {integer},
         mac {blob}
     ){table_options}""",
     """CREATE TABLE records (

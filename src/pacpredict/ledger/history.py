@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.connections import Connections
 from pacpredict.ledger.ending import damaged
 from pacpredict.ledger.head import Head
@@ -34,7 +33,7 @@ CHAIN_AT = "SELECT chain FROM records WHERE sequence = ?"
 _FIRST = "SELECT min(sequence) FROM records"
 
 
-class History(Closing):
+class History:
     """What a ledger says of its releases. What is looked up is checked as it is read, all others by `check_links`."""
 
     key: bytes

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.ledger import head as heads
@@ -253,6 +253,12 @@ class SqlLedger(History):
 
     def close(self) -> None:
         self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
+from typing import Self
 
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
-from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.sql import Link, SqlLedger
 from pacpredict.ledger.witness import Sighting, Witness
 from pacpredict.mechanism.allowance import Allowance
@@ -17,7 +17,7 @@ _PATROLLED = 500
 _MOST_UNCHECKED = 50_000
 
 
-class WitnessedLedger(Closing):
+class WitnessedLedger:
     """Implements the protocol of `mechanism.ledger` on top of a ledger in a database.
 
     All witnesses note what is released before it is shown; up to `sighting` they have. The first of them is near.
@@ -92,6 +92,12 @@ class WitnessedLedger(Closing):
         for witness in self._witnesses:
             witness.close()
         self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"WitnessedLedger({self.ledger!r})"

@@ -35,7 +35,7 @@ TOGETHER = 20_000
 
 def home_in(folder: Path) -> Home:
     """Return the home of a ledger in a folder; an empty folder gets one."""
-    home = Home(folder / "ledger.sqlite", folder / "witness.jsonl", folder / "none", DEPLOYMENT, KEY)
+    home = Home(folder / "ledger.sqlite", folder / "witness.jsonl", DEPLOYMENT, KEY)
     if not home.ledger.exists():
         folder.mkdir(parents=True, exist_ok=True)
         home.found(str(home.ledger))

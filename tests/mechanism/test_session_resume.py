@@ -131,7 +131,7 @@ def test_a_ledger_says_what_its_history_began_with(name):
 def test_a_replayed_history_is_bound_again():
     """What entries do not say is taken from the session that continues them, and on record from then on."""
     _, _, ledger = used_session()
-    replayed, continued = replay(ledger.entries(), CLASSES, PLENTY.step, Belief.uniform(M)), MemoryLedger()
+    replayed, continued = replay(ledger.entries(), CLASSES, PLENTY, Belief.uniform(M)), MemoryLedger()
     assert (replayed.secret, replayed.total) == (None, None)
     make(snapshot=replayed, ledger=continued)
     assert continued.load().secret == SECRET.commitment()

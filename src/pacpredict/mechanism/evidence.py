@@ -25,7 +25,7 @@ class Weighed(NamedTuple):
     """One label of a history."""
 
     label: int
-    kind: Kind | None
+    kind: Kind
     charged_steps: int
     votes: Votes | None  # None where all models agreed
     confidence: (

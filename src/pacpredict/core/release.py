@@ -35,6 +35,7 @@ class Terms(NamedTuple):
     epsilon: float = math.inf  # limit on the shift of anybody's log-odds
     delta: float = 0.0  # with Gaussian noise, the probability that one release may pass it
     flat: bool = False  # charge also where all agree
+    fair: bool = False  # with Gaussian noise, as much in every direction
 
 
 class Ground(NamedTuple):
@@ -100,7 +101,7 @@ def _answer_with_noise(
 ) -> tuple[int, int, int]:
     k, space = query.n_voted, ground.space
     mass, gain, axes, variance = space.mass[:k], space.gain[:k], space.axes, space.variance[: padded(k - 1)]
-    heaviest = kernel.calibrate_masses(mass, terms.b, axes, variance, space)
+    heaviest = kernel.calibrate_masses(mass, terms.b, terms.fair, axes, variance, space)
     if terms.epsilon < math.inf:
         reach = exposure.reach_of_noise(axes[:k], variance, heaviest, terms.delta)
         if reach > _room_for(reach, 1.0, terms, contested, ground):

@@ -79,7 +79,7 @@ budgets = st.one_of(st.floats(1e-12, 10.0), st.floats(-200, 3).map(lambda x: 10.
     gap=st.sampled_from([0, 1, 30, 300, 1e6]), b=budgets,
 )  # fmt: skip
 def test_no_fair_calibration_exceeds_its_budget(m, n_classes, seed, gap, b):
-    """In exact arithmetic on the numbers that are released, whatever the belief has ruled out, at most b is revealed."""
+    """In exact arithmetic on the released numbers at most b is revealed, whatever the belief has ruled out."""
     rng = np.random.default_rng(seed)
     log_p = -rng.uniform(0, gap, m)
     belief = Belief(log_p - np.logaddexp.reduce(log_p))
@@ -95,7 +95,7 @@ def test_no_fair_calibration_exceeds_its_budget(m, n_classes, seed, gap, b):
     "mass", [(1 / 3, 1 / 3, 1 / 3), (0.6, 0.3, 0.1), (0.98, 0.01, 0.01), (0.5, 0.5 - 1e-6, 1e-6)]
 )
 def test_three_labels_never_exceed_the_budget(mass, b):
-    """The information, integrated over both coordinates of the noise, is at most b, and nearly b where noise is large."""
+    """The information, integrated over both coordinates, is at most b, and nearly b where noise is large."""
     weights = np.array(mass) / sum(mass)
     noise = calibrate_votes([0, 1, 2], 3, Belief.from_probabilities(weights), b, noise="fair")
     information = quadrature_information(noise.coordinates, weights, np.sqrt(noise.variances))
@@ -132,7 +132,7 @@ def test_for_two_labels_both_are_the_same_noise(seed, m, gap, b):
 @settings(deadline=None, max_examples=200)
 @given(st.integers(3, 12), st.floats(0.02, 100), st.integers(0, 2**32 - 1))
 def test_fair_noise_is_never_less_in_all(k, concentration, seed):
-    """The least noise is the least; fair noise has up to k - 1 times as much, and as much where all masses are equal."""
+    """Fair noise has 1 to k - 1 times the total of the least noise, and as much where all masses are equal."""
     rng = np.random.default_rng(seed)
     votes, belief = random_problem(rng, k, concentration=concentration)
     for held in (belief, Belief.uniform(k)):

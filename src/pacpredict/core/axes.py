@@ -1,8 +1,9 @@
 """Orthonormal axes of the sum-zero space of k voted classes: eigenvectors of the votes' covariance, or fixed ones.
 
-The covariance of a one-hot vote with class masses w is diag(w) - w wᵀ; its eigenvectors take O(k²). A diagonal matrix less a rank-one matrix has its eigenvalues between its poles, the masses, where a secular
-equation vanishes: the heart of LAPACK's divide-and-conquer eigensolver. Solved directly for this matrix it is
-several times faster than LAPACK, and accurate for masses of very different size.
+The covariance of a one-hot vote with class masses w is diag(w) - w wᵀ. A diagonal matrix less a rank-one matrix has its
+eigenvalues between its poles, the masses, where a secular equation vanishes: the heart of LAPACK's divide-and-conquer
+eigensolver. Solved directly for this matrix, in O(k²), it is several times faster than LAPACK, and accurate for masses
+of very different size.
 """
 
 import math

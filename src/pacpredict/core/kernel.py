@@ -131,17 +131,16 @@ def calibrate_masses(
     There are k - 1 axes, then zeros up to whole lanes (see `padded`): these release nothing.
     Returns the heaviest class.
     """
-    is_fair = fair and mass.size > 2
-    if is_fair:
-        heaviest = helmert_axes(mass, axes, space.scratch)
-    else:
-        heaviest = principal_axes(mass, axes, space.scratch)
     deviation, moment = space.deviation[: variance.size], space.moment
-    total = spread_of_coordinates(axes, mass, heaviest, deviation, moment)
-    if is_fair:
+    if fair and mass.size > 2:
+        heaviest = helmert_axes(mass, axes, space.scratch)
+        spread_of_coordinates(axes, mass, heaviest, deviation, moment)
         total = 0.0
         for i in range(variance.size):
             deviation[i], total = 1.0, total + moment[i]
+    else:
+        heaviest = principal_axes(mass, axes, space.scratch)
+        total = spread_of_coordinates(axes, mass, heaviest, deviation, moment)
     factor = total / (2.0 * b) * (1.0 + ROUNDING_MARGIN)
     leak = choose_variances(deviation, moment, factor, mass.size - 1, variance)
     leak *= 1.0 + rounding_of_masses(space.dissent.size)

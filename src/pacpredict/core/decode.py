@@ -1,11 +1,11 @@
 """How a release becomes a label.
 
 With Gaussian noise decoding is post-processing, covered by the theorem at no further cost (theory.md, 2). `argmax` is
-the paper's decoder. Of two labels its answer tends to a fair coin as the budget shrinks. Of three or more it follows the
-vote shares at every budget with the least noise, which is the paper's, and tends to a uniform draw from the voted labels
-with fair noise (theory.md, 4). `map` picks the most probable label given the release and the public belief: its answer
-tends to the belief-weighted vote of all m models. All of these are functions of the pool, about which the theorem says
-nothing (docs/threat-model.md). `sample` releases a label to begin with, through a finite channel.
+the paper's decoder. Of two labels its answer tends to a fair coin as the budget shrinks. Of three or more it follows
+the vote shares at every budget with the least noise, which is the paper's, and tends to a uniform draw from the voted
+labels with fair noise (theory.md, 4). `map` picks the most probable label given the release and the public belief: its
+answer tends to the belief-weighted vote of all m models. All of these are functions of the pool, about which the
+theorem says nothing (docs/threat-model.md). `sample` releases a label to begin with, through a finite channel.
 """
 
 from typing import Literal

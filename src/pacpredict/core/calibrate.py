@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from pacpredict import defaults
 from pacpredict.core import kernel
 from pacpredict.core.axes import padded
 from pacpredict.core.belief import Belief
@@ -108,7 +109,7 @@ def calibrate(
 
 
 def calibrate_votes(
-    votes: npt.ArrayLike, n_classes: int, belief: Belief, step_budget: float, *, noise: NoiseRule = "least"
+    votes: npt.ArrayLike, n_classes: int, belief: Belief, step_budget: float, *, noise: NoiseRule = defaults.NOISE
 ) -> Noise:
     """Calibrate noise for the one-hot labels of m models, in closed form: to the bit what a release of them has.
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pacpredict import defaults
 from pacpredict.core.belief import Belief
-from pacpredict.core.decode import DECODERS_OF, Decoder, Mechanism
+from pacpredict.core.decode import DECODERS_OF, Decoder, Mechanism, NoiseRule, check_noise
 from pacpredict.core.exposure import Bits, Membership
 from pacpredict.core.masses import holders_of
 from pacpredict.core.release import Terms
@@ -65,6 +65,7 @@ def simulate(
     n_trials: int,
     seed: int,
     mechanism: Mechanism = "gaussian",
+    noise: NoiseRule = defaults.NOISE,
     exposure: float | None = None,
     delta: float = defaults.EXPOSURE_DELTA,
     n_classes: int | None = None,
@@ -86,6 +87,8 @@ def simulate(
     mechanism
         `"gaussian"` noise, whose releases are decoded by argmax and by map, or the finite `"channel"`, whose labels
         are sampled.
+    noise
+        Whether Gaussian noise is the `"least"` in all, the paper's, or `"fair"`, equal in all directions.
     exposure
         The limit on how far anybody's log-odds of membership may move; needs `membership`. By default none.
     delta
@@ -112,7 +115,7 @@ def simulate(
     if n_trials < 1:
         raise InvalidInput(f"n_trials must be at least 1, got {n_trials}")
     members = None if membership is None else _check_membership(membership, matrix.shape[1])
-    terms = _terms(step_budget, mechanism, exposure, delta, total)
+    terms = _terms(step_budget, mechanism, exposure, delta, total)._replace(fair=check_noise(noise))
     bits = _watched(members, terms, matrix.shape[1])
     holders = None if members is None else holders_of(members)
     kept = matrix.shape[0] if keep_answers else 0

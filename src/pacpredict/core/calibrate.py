@@ -109,7 +109,12 @@ def calibrate(
 
 
 def calibrate_votes(
-    votes: npt.ArrayLike, n_classes: int, belief: Belief, step_budget: float, *, noise: NoiseRule = defaults.NOISE
+    votes: npt.ArrayLike,
+    n_classes: int,
+    belief: Belief,
+    step_budget: float,
+    *,
+    noise: NoiseRule = defaults.NOISE,
 ) -> Noise:
     """Calibrate noise for the one-hot labels of m models, in closed form: to the bit what a release of them has.
 

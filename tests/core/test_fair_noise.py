@@ -1,5 +1,6 @@
 """Fair noise: equal variances on the sum-zero space of the voted labels, and what labels it gives."""
 
+import itertools
 from fractions import Fraction
 
 import mpmath
@@ -11,6 +12,7 @@ from oracles import estimated_information, exact_leakage, quadrature_information
 
 from pacpredict import Belief, calibrate_votes
 from pacpredict.core.axes import helmert_axes, make_scratch, padded
+from pacpredict.core.odds_limit import reach_of_fair_noise
 from pacpredict.exceptions import InvalidInput
 
 BUDGETS = [2.0**-4, 2.0**-8, 2.0**-16, 2.0**-32]
@@ -147,3 +149,35 @@ def test_an_unknown_noise_is_refused():
     """Noise is one of the two, or refused with their names."""
     with pytest.raises(InvalidInput, match="least, fair"):
         calibrate_votes([0, 1], 2, Belief.uniform(2), 0.1, noise="paper")
+
+
+@pytest.mark.parametrize("k", [3, 4, 7, 12, 40, 128])
+def test_all_labels_are_equally_far_apart(k):
+    """In exact arithmetic no two released points are farther apart than the limit on odds takes them to be."""
+    votes, belief = random_problem(np.random.default_rng(k), k, m=2 * k)
+    noise = calibrate_votes(votes, k, belief, 0.01, noise="fair")
+    points = [[Fraction(x) for x in point] for point in points_of(noise, k, votes).tolist()]
+    variance = Fraction(noise.variances[0])
+    farthest = max(
+        sum((x - y) ** 2 for x, y in zip(one, other, strict=True)) / variance
+        for one, other in itertools.combinations(points, 2)
+    )
+    with mpmath.workdps(30):
+        d = mpmath.sqrt(mpmath.mpf(farthest.numerator) / farthest.denominator)
+        needed = d * d / 2 + 2 * d * mpmath.sqrt(2 * mpmath.log((k - 1) / mpmath.mpf(1e-9)))
+        assert needed <= reach_of_fair_noise(k, noise.variances[0], 1e-9) <= needed * (1 + 1e-10)
+    assert needed <= noise.reach(1e-9)  # which knows less about the noise
+
+
+@pytest.mark.parametrize("b", [2.0**-4, 2.0**-10])
+@pytest.mark.parametrize("k", [3, 6])
+def test_releases_stay_within_reach_but_for_delta(k, b):
+    """Whoever the secret is, log-likelihoods move against each other by more in no more than delta of releases."""
+    n, delta, rng = 100_000, 0.01, np.random.default_rng(k)
+    votes, belief = random_problem(rng, k)
+    noise = calibrate_votes(votes, k, belief, b, noise="fair")
+    points, reach = points_of(noise, k, votes), reach_of_fair_noise(k, noise.variances[0], delta)
+    for secret in range(k):
+        noisy = points[secret] + np.sqrt(noise.variances) * rng.standard_normal((n, k - 1))
+        likelihood = -0.5 * (((noisy[:, None] - points) ** 2) / noise.variances).sum(axis=2)
+        assert (np.ptp(likelihood, axis=1) > reach).mean() <= delta

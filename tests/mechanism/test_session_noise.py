@@ -154,6 +154,25 @@ def test_for_two_labels_sessions_agree_to_the_bit():
     assert least[1].log_belief.tobytes() == fair[1].log_belief.tobytes()
 
 
+def test_fair_noise_keeps_the_limit_on_odds():
+    """Releases stop where the next could pass the limit; no log-likelihoods of two subsets are ever farther apart."""
+    limit, spreads, kinds = 1.0, [], set()
+    for seed in range(20):
+        ledger = MemoryLedger()
+        session, _ = make(
+            seed, Budget(2.0**-12, 1.0, odds_limit=limit, odds_delta=1e-6, noise="fair"), ledger=ledger
+        )
+        for votes in random_votes(seed, 300, dissent=0.6):
+            session.answer(votes)
+            spreads.append(np.ptp(session.snapshot().log_belief))
+        kinds |= {entry.kind for entry in ledger.entries()}
+        assert same_state(
+            replay(ledger.entries(), CLASSES, session.budget, Belief.uniform(M)), session.snapshot()
+        )
+    assert max(spreads) <= limit
+    assert {"argmax", "belief"} <= kinds
+
+
 def test_a_budget_refuses_unknown_noise():
     """Noise is "least" or "fair"."""
     with pytest.raises(InvalidInput, match="least, fair"):

@@ -9,7 +9,7 @@ from ledger_contract import same_array, same_state
 from small_session import CLASSES, SECRET, M, make, random_votes
 from voting import contested_votes
 
-from pacpredict import Belief, Budget, MemoryLedger, Secret, Session, calibrate_votes
+from pacpredict import Belief, Budget, MemoryLedger, Secret, Session, calibrate_votes, simulate
 from pacpredict.core.release import answer_votes
 from pacpredict.exceptions import InvalidBelief, InvalidInput, LedgerError
 from pacpredict.mechanism.evidence import weigh
@@ -177,3 +177,12 @@ def test_a_budget_refuses_unknown_noise():
     """Noise is "least" or "fair"."""
     with pytest.raises(InvalidInput, match="least, fair"):
         Budget(0.1, 1.0, noise="uniform")
+
+
+@pytest.mark.parametrize(("noise", "share"), [("least", 0.227), ("fair", 1 / 8)])
+def test_simulations_have_the_noise_that_they_are_asked_for(noise, share):
+    """Of simulated answers to one question the share with the most voted label is that of the noise."""
+    found = simulate(
+        SHARES[None], [0], 2.0**-32, n_trials=2, seed=1, n_queries=100_000, noise=noise, n_classes=8, n_jobs=1
+    )
+    assert found.accuracy("argmax").mean() == pytest.approx(share, abs=0.004)

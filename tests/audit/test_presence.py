@@ -58,7 +58,8 @@ def rate_by_quadrature(votes, label, decode, step):
     weights = weights / weights.sum()
     rate = 0.0
     for secret in range(w.size):
-        ahead = ((own == secret) - (np.arange(w.size) == secret)) / sigma + lean
+        released = np.eye(w.size)[secret]
+        ahead = (released[own] - released) / sigma + lean
         beaten = np.prod([stats.norm.cdf(z + ahead[j]) for j in range(w.size) if j != own], axis=0)
         rate += w[secret] * weights @ beaten
     return rate

@@ -85,7 +85,7 @@ def limited_ledger(path, budget, **options):
 @pytest.mark.parametrize("noise", ["least", "fair"])
 @pytest.mark.parametrize("total", [40, 10_000])
 def test_every_kind_of_release_is_replayed(tmp_path, total, noise):
-    """Both kinds of noise, labels of a channel, vectors and answers from the belief, at the limit and past the total."""
+    """Both kinds of noise, channel labels, vectors and answers from the belief, at the limit and past the total."""
     budget = Budget(2.0**-14, total * 2.0**-14, "adaptive", "belief", 2.0, 0.05, noise)
     with limited_ledger(tmp_path / "ledger", budget) as ledger:
         kinds = {entry.kind for entry in ledger.entries()}

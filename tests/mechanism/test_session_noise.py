@@ -10,6 +10,7 @@ from small_session import CLASSES, SECRET, M, make, random_votes
 from voting import contested_votes
 
 from pacpredict import Belief, Budget, MemoryLedger, Secret, Session, calibrate_votes, simulate
+from pacpredict.core.filters import confidence
 from pacpredict.core.release import answer_votes
 from pacpredict.exceptions import InvalidBelief, InvalidInput, LedgerError
 from pacpredict.mechanism.evidence import weigh
@@ -119,6 +120,10 @@ def test_replay_and_evidence_recompute_a_history_with_fair_noise(decode, odds_li
     assert same_state(replay(entries, CLASSES, budget, prior), session.snapshot())
     evidence = weigh(entries, CLASSES, budget, prior, [1, 20], [40])
     assert same_array(evidence.points[40].belief.log_probabilities, session.snapshot().log_belief)
+    before = Belief(replay(entries[:19], CLASSES, budget, prior).log_belief)
+    noise = calibrate_votes(entries[19].question, CLASSES, before, budget.step, noise="fair")
+    found = confidence(noise, entries[19].question, entries[19].noisy, entries[19].label)
+    assert evidence.labels[20].confidence == found
     try:
         other = replay(entries, CLASSES, replace(budget, noise="least"), prior)
     except LedgerError:  # its labels do not follow from its releases

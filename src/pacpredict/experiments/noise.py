@@ -16,7 +16,7 @@ it is. The models whose subset lacks a record stand for a pool without it.
 
 import argparse
 import json
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,6 @@ import numpy as np
 
 from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
-from pacpredict.audit.estimates import RATES
 from pacpredict.audit.presence import N_VARIANTS, measure, n_variants, rates_of, worlds_on_hand
 from pacpredict.audit.presences import choose_records
 from pacpredict.audit.subject import Subject
@@ -150,18 +149,25 @@ def print_tables(found: dict[str, Any]) -> None:
         f"there fair noise has {ratio['least']:.2f} to {ratio['most']:.2f} times the total of the least noise, median "
         f"{ratio['median']:.2f}\n"
     )
-    print("accuracy  noise " + "".join(f"{decoder:>10}    (sd)" for decoder in DECODERS))
-    for row in found["accuracy"]:
-        cells = "".join(f"{row[decoder]['mean']:>9.2f}%{row[decoder]['sd']:>8.2f}" for decoder in DECODERS)
-        print(f"{row['step']:<9} {row['noise']:<6}{cells}")
-    print(f"\n{'':<35}own label,     found at {100 * RATES[0]:g}%, by one")
-    print("records    answerer  step    noise     in    out  and by 1,000 questions")
-    for row in found["presence"]:
-        many = "" if row["found_by_many"] is None else f"{100 * row['found_by_many']:>9.2f}%"
-        print(
-            f"{row['which']:<11}{row['answerer']:<10}{row['step']:<8}{row['noise']:<6}{row['own_label_in']:>6.3f} "
-            f"{row['own_label_out']:>6.3f} {100 * row['tpr'][0]:>9.2f}%{many}"
-        )
+    names = [f"{decoder}, {noise}" for decoder, noise in product(DECODERS, NOISE_RULES)]
+    print("accuracy" + "".join(f"{name:>14}   (sd)" for name in names))
+    for step, pair in groupby(found["accuracy"], key=lambda row: row["step"]):
+        both = list(pair)
+        cells = [row[decoder] for decoder in DECODERS for row in both]
+        print(f"{step:<8}" + "".join(f"{cell['mean']:>13.2f}%{cell['sd']:>7.2f}" for cell in cells))
+    print(f"\n{'':<29}" + "".join(f"   {noise + ' noise':<34}" for noise in NOISE_RULES).rstrip())
+    print("own label, and found at 1%   " + "      in    out      one    1,000   " * 2)
+    for (which, answerer, step), pair in groupby(found["presence"], key=_about):
+        print(f"{which:<11}{answerer:<10}{step:<8}" + "".join(map(_cells, pair)).rstrip())
+
+
+def _about(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["which"], row["answerer"], row["step"]
+
+
+def _cells(row: dict[str, Any]) -> str:
+    many = "" if row["found_by_many"] is None else f"{100 * row['found_by_many']:.2f}%"
+    return f"{row['own_label_in']:>8.3f}{row['own_label_out']:>7.3f}{100 * row['tpr'][0]:>8.2f}%{many:>9}   "
 
 
 def main() -> None:

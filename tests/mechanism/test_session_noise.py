@@ -118,12 +118,15 @@ def test_replay_and_evidence_recompute_a_history_with_fair_noise(decode, odds_li
     session.answer_all(random_votes(4, 40, dissent=0.5))
     entries, prior = list(ledger.entries()), Belief.uniform(M)
     assert same_state(replay(entries, CLASSES, budget, prior), session.snapshot())
-    evidence = weigh(entries, CLASSES, budget, prior, [1, 20], [40])
+    chosen = next(
+        e for e in entries[10:] if e.noisy is not None and e.noisy.size > 1
+    )  # of three labels or more
+    evidence = weigh(entries, CLASSES, budget, prior, [chosen.sequence], [40])
     assert same_array(evidence.points[40].belief.log_probabilities, session.snapshot().log_belief)
-    before = Belief(replay(entries[:19], CLASSES, budget, prior).log_belief)
-    noise = calibrate_votes(entries[19].question, CLASSES, before, budget.step, noise="fair")
-    found = confidence(noise, entries[19].question, entries[19].noisy, entries[19].label)
-    assert evidence.labels[20].confidence == found
+    before = Belief(replay(entries[: chosen.sequence - 1], CLASSES, budget, prior).log_belief)
+    noise = calibrate_votes(chosen.question, CLASSES, before, budget.step, noise="fair")
+    found = confidence(noise, chosen.question, chosen.noisy, chosen.label)
+    assert evidence.labels[chosen.sequence].confidence == found
     try:
         other = replay(entries, CLASSES, replace(budget, noise="least"), prior)
     except LedgerError:  # its labels do not follow from its releases

@@ -94,7 +94,7 @@ def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
         ("spent", f"{spent:.6g} of {total:.6g} nats ({100 * spent / total:.4f} %)"),
         ("each answer, at most", nats(privacy["step_budget_nats"])),
         ("charged", "where models disagree" if privacy["charging"] == "adaptive" else "for every answer"),
-        ("decoder", privacy["decoder"]),
+        ("decoder", f"{privacy['decoder']}{', fair noise' if privacy['noise'] == 'fair' else ''}"),
     ]
     print_table("Spent", (), facts)
     print()

@@ -40,8 +40,8 @@ def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> 
         return Verification(ledger.id, ledger.location, 0, 0, 0.0, budget.total, head.chain.hex())
     if (state.step, state.origin) != (budget.step, describe_origin(prior, n_classes, budget)):
         raise LedgerConflict(
-            f"the ledger at {ledger.location} was begun with another step budget, prior, number of classes or limit on "
-            "odds"
+            f"the ledger at {ledger.location} was begun with another step budget, prior, number of classes, limit on "
+            "odds or kind of noise"
         )
     if state.spent_steps > budget.total_steps:
         raise _damaged(ledger, f"{budget.nats(state.spent_steps):g} nats are spent, of {budget.total:g}")

@@ -331,7 +331,8 @@ def test_lists_arrays_and_frames_are_the_same():
 def test_save_and_load(tmp_path):
     """A deployment goes on from its artifact: same answers, same spending, no second copy."""
     table = mixed_table()
-    classifier = small(step_budget=2.0**-8, total_budget=10.0, min_category=4).fit(table, labels_of(table))
+    how = {"step_budget": 2.0**-8, "total_budget": 10.0, "noise": "fair", "min_category": 4}
+    classifier = small(**how).fit(table, labels_of(table))
     queries = mixed_table(40, seed=3)
     first, before = classifier.predict(queries), classifier.guarantee()
     classifier.save(tmp_path / "a.pac")

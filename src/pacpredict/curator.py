@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.bounds import DEFAULT_DELTA
-from pacpredict.core.decode import Decoder
+from pacpredict.core.decode import Decoder, check_decoder
 from pacpredict.exceptions import PacPredictError
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.mechanism.guarantee import Guarantee
@@ -211,6 +211,7 @@ def report_privacy(
         "epsilon_tpr": promise.epsilon_tpr,
         "delta": DEFAULT_DELTA,
         "decoder": decoder,
+        "noise": budget.noise if check_decoder(decoder)[0] == "gaussian" else None,
         "charging": budget.charging,
         "when_exhausted": budget.when_exhausted,
     }

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pacpredict import defaults
 from pacpredict.artifact.make import settle_seed
-from pacpredict.core.decode import Decoder
+from pacpredict.core.decode import Decoder, NoiseRule
 from pacpredict.core.roc import DEFAULT_FPR
 from pacpredict.curator import Curator
 from pacpredict.deployment import Deployment
@@ -70,6 +70,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     decode
         "argmax" (the paper's), "map", which is more accurate, or "sample", a label released through a finite channel;
         docs/threat-model.md says what they mean.
+    noise
+        "least", the paper's, or "fair": how the noise of "argmax" and "map" is shared out among the voted labels.
     charging, when_exhausted
         See Budget.
     odds_limit
@@ -130,6 +132,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         step_budget: float | None = None,
         total_budget: float | None = None,
         decode: Decoder = defaults.DECODE,
+        noise: NoiseRule = defaults.NOISE,
         charging: Charging = defaults.CHARGING,
         when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
         odds_limit: OddsLimit = "auto",
@@ -156,6 +159,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.step_budget = step_budget
         self.total_budget = total_budget
         self.decode = decode
+        self.noise = noise
         self.charging = charging
         self.when_exhausted = when_exhausted
         self.odds_limit = odds_limit
@@ -296,6 +300,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             step_budget=recipe.budget.step,
             total_budget=recipe.budget.total,
             decode=recipe.decode,
+            noise=recipe.budget.noise,
             charging=recipe.budget.charging,
             when_exhausted=recipe.budget.when_exhausted,
             odds_limit=recipe.budget.odds_limit,
@@ -336,6 +341,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             charging=self.charging,
             when_exhausted=self.when_exhausted,
             odds_limit=self.odds_limit,
+            noise=self.noise,
         )
         return Recipe(
             _seed(self.random_state), budget, self.n_models, self.construction, self.rate, self.decode

@@ -30,8 +30,6 @@ _BY_ROWS = (
     "learner and how it was trained",
     "notes",
 )
-# Cards of version 1 have no words about what is not checked.
-_BY_WORDS = ("that every figure is compared, as cards of version 1 say",)
 _BY_VOTES = ("which rows were asked", "seed", "number of public rows")
 
 # Rows whose order is drawn again from their number alone; what a card says may be any number.
@@ -82,7 +80,6 @@ def verify_student(deployment: Deployment, path: Path, public: PublicRows | None
         *(("accuracy",) if card["evaluation"] is not None else ()),
         *_NEVER,
         *(("style of card.html, which is not of this version",) if is_styled_otherwise(path, card) else ()),
-        *(_BY_WORDS if card["version"] == 1 else ()),
         *(() if public is not None else _BY_ROWS),
         *(() if public is not None or is_order_known else _BY_VOTES),
     )

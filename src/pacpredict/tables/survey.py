@@ -171,7 +171,9 @@ def _remedy(options: TableOptions) -> str:
     """Say how categories can be listed all the same."""
     declare = "declare a list that is public (--types COLUMN=category:A,B)"
     is_told_whose = options.person is not None or options.person_per_row
-    return declare if is_told_whose else f"say --person-per-row if each row is of another person, or {declare}"
+    return (
+        declare if is_told_whose else f"say --person-per-row if each row is of another person, or {declare}"
+    )
 
 
 def _units_of(options: TableOptions) -> str:
@@ -268,7 +270,9 @@ def _feature(
         warnings = [] if column.is_dtype else doubts_about(column, given, facts)
     if column.kind == "text" and name not in options.types and _could_be_categories(given):
         few = f"{options.min_category} {_units_of(options)}"
-        warnings.append(f"is taken as free text, since fewer than {few} have most of its values: {_remedy(options)}")
+        warnings.append(
+            f"is taken as free text, since fewer than {few} have most of its values: {_remedy(options)}"
+        )
     if reading is not None and (mistakes := reading.warning) is not None:
         warnings.append(mistakes)
     if (

@@ -224,6 +224,7 @@ def _privacy() -> Json:
             "epsilon_tpr": _RATE,
             "delta": _RATE,
             "decoder": {"enum": ["argmax", "map", "sample"]},
+            "noise": {"enum": ["least", "fair", None]},
             "charging": {"enum": ["adaptive", "flat"]},
             "when_exhausted": {"enum": ["halt", "unanimous", "belief"]},
         }

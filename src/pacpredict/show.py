@@ -1,6 +1,8 @@
 """Values in texts for people: short, on one line, whatever came over the network."""
 
+import math
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 # Enough of a text to recognise it by; the rest may be megabytes.
@@ -23,6 +25,24 @@ def show(value: Any) -> str:
 def percent(share: float) -> str:
     """Write a share of 1 for people."""
     return f"{100 * share:.1f} %"
+
+
+def percent_up(probability: float) -> str:
+    """Write a bound on a rate in percent, rounded up: with two decimals, below 1% with four significant digits."""
+    exact = Decimal(repr(probability)).scaleb(2)
+    last = -2 if exact >= 1 or not exact else exact.adjusted() - 3
+    return f"{exact.quantize(Decimal(1).scaleb(last), rounding=ROUND_CEILING).normalize():f}%"
+
+
+def factor_up(limit: float) -> str:
+    """Write by which factor odds move at most if their logarithm moves by no more than a limit, rounded up.
+
+    With four significant digits, and at least two that tell it from 1.
+    """
+    # One step above the nearest number: how far exp may be off.
+    exact = Decimal(repr(math.nextafter(math.exp(limit), math.inf)))
+    last = min(exact.adjusted() - 3, (exact - 1).adjusted() - 1)
+    return f"{exact.quantize(Decimal(1).scaleb(last), rounding=ROUND_CEILING).normalize():,f}"
 
 
 def show_some(values: list[Any], most: int = 5) -> str:

@@ -49,7 +49,10 @@ def success_with_known(n_models: int, n_known: int, n_holding: int | None = None
 def _told_one_more(fitting: dict[int, float], m: int, k: int) -> dict[int, float]:
     after: dict[int, float] = {}
     for n, p in fitting.items():
-        for chance, alike in ((k / m, k - 1), ((m - k) / m, m - k - 1)):  # the secret subset holds the unit, or not
+        for chance, alike in (
+            (k / m, k - 1),
+            ((m - k) / m, m - k - 1),
+        ):  # the secret subset holds the unit, or not
             for others, q in _hypergeometric(m - 1, alike, n - 1).items():
                 after[others + 1] = after.get(others + 1, 0.0) + p * chance * q
     return after

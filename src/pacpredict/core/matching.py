@@ -4,11 +4,11 @@ No single epsilon goes with a success rate. Two translations are customary, and 
 
 - *generic*: the smallest epsilon for which (epsilon, delta)-DP allows this success to *some* mechanism, by the formula
   1 - (1 - delta) / (1 + e^epsilon);
-- *Gaussian*: if the mechanism were Gaussian, this success would make it mu-GDP with mu = 2 Phi^-1(success) at prior 1/2,
-  and mu-GDP is (epsilon, delta)-DP on a whole curve (Dong, Roth and Su, 2019; Balle and Wang, 2018).
+- *Gaussian*: a Gaussian mechanism with this success would be mu-GDP with mu = 2 Phi^-1(success) at prior 1/2, which is
+  (epsilon, delta)-DP along a curve (Dong, Roth and Su, 2019; Balle and Wang, 2018).
 
 Neither is a guarantee of a deployment, whose true positives at few false ones are bounded by `roc.tpr_bound` and by its
-limit on odds (docs/theory.md, 6). So `pacpredict bounds` prints both, with what each allows there, and nothing else does.
+limit on odds (docs/theory.md, 6). `pacpredict bounds` prints both, with what each allows there; nothing else does.
 """
 
 import math
@@ -40,7 +40,7 @@ def match_generic(
 ) -> Match:
     """Return the (epsilon, delta)-DP whose formula for the success of any test gives that of a budget.
 
-    With prior q this is the larger of q + (1 - q) delta, which delta alone allows, and 1 - (1 - delta) / (1 + e^epsilon).
+    With prior q that is the larger of q + (1 - q) delta, by delta alone, and 1 - (1 - delta) / (1 + e^epsilon).
     """
     q, d = as_membership_prior(prior), check_delta(delta)
     success, by_delta = success_bound(total_budget, q), q + (1 - q) * d

@@ -1,0 +1,20 @@
+"""Sentences with marks of Markdown, as HTML."""
+
+import re
+
+from pacpredict.pages.markup import Child, Markup, join, tag
+
+_MARKS = re.compile(r"(\*\*[^*]+\*\*|`[^`]+`)")
+
+
+def marked(text: str) -> Markup:
+    """Turn what is strong or code in Markdown into elements; everything else is escaped."""
+    parts: list[Child] = []
+    for piece in _MARKS.split(text):
+        if piece.startswith("**"):
+            parts.append(tag("strong", piece[2:-2]))
+        elif piece.startswith("`"):
+            parts.append(tag("code", piece[1:-1]))
+        else:
+            parts.append(piece)
+    return join(*parts)

@@ -64,14 +64,14 @@ def test_demo_guarantees_follow_from_the_budget(report):
         total = deployment["total_nats"]
         assert deployment["membership_success"] == success_bound(total) == pytest.approx(0.6, rel=1e-9)
         assert deployment["tpr"] == min(tpr_bound(total), tpr_for_epsilon(1, delta=1e-9))
-        assert deployment["exposure_limit"] == 1
+        assert deployment["odds_limit"] == 1
         assert not any("spent" in name for name in deployment if name != "spent_nats")
         assert deployment["stealing_success"] == success_bound(total, 1 / 16)
         assert deployment["stealing_prior"] == 1 / 16
 
 
 def test_demo_exposes_hardly_anybody(report):
-    """At 2^-32 nats a query the belief hardly moves: an exposure of 51 % would take a thousand times the noise."""
+    """At 2^-32 nats a query the belief hardly moves: a posterior of 51% would take a thousand times the noise."""
     for deployment in report["deployments"]:
         assert 0.5 <= deployment["most_exposed"] < 0.51
 

@@ -76,4 +76,4 @@ def test_lives_until_the_total_is_spent(few, tmp_path, monkeypatch, capsys):
     for life in (gaussian, channel):
         assert life["contested"] >= 500
         assert life["believed"] == 0
-        assert 0 < life["exposure_sd"] < life["exposure_largest"] < 1
+        assert 0 < life["odds_sd"] < life["odds_largest"] < 1

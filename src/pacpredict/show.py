@@ -1,12 +1,13 @@
 """Values in texts for people: short, on one line, whatever came over the network."""
 
-import math
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 # Enough of a text to recognise it by; the rest may be megabytes.
 _SHOWN_CHARACTERS = 40
+# From here on a factor is written with an exponent.
+_MANY = 1_000_000
 
 
 def show(value: Any) -> str:
@@ -24,7 +25,7 @@ def show(value: Any) -> str:
 
 def percent(share: float) -> str:
     """Write a share of 1 for people."""
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"
 
 
 def percent_up(probability: float) -> str:
@@ -39,10 +40,10 @@ def factor_up(limit: float) -> str:
 
     With four significant digits, and at least two that tell it from 1.
     """
-    # One step above the nearest number: how far exp may be off.
-    exact = Decimal(repr(math.nextafter(math.exp(limit), math.inf)))
-    last = min(exact.adjusted() - 3, (exact - 1).adjusted() - 1)
-    return f"{exact.quantize(Decimal(1).scaleb(last), rounding=ROUND_CEILING).normalize():,f}"
+    exact = Decimal(repr(limit)).exp()
+    digits = max(4, exact.adjusted() - (exact - 1).adjusted() + 2)
+    shown = Context(prec=digits, rounding=ROUND_CEILING).plus(exact).normalize()
+    return f"{shown:,f}" if shown < _MANY else f"{shown:.3e}"
 
 
 def show_some(values: list[Any], most: int = 5) -> str:

@@ -31,7 +31,7 @@ def test_the_card_says_what_holds(made):
     assert card == json.loads(json.dumps(done.card))
     with Deployment.open(home / "teacher.pac") as deployment:
         privacy, link = deployment.privacy(), deployment.link()
-    for name in ("bounds", "tpr", "fpr", "odds_limit", "epsilon", "total_nats"):
+    for name in ("bounds", "tpr", "fpr", "odds_limit", "odds_delta", "total_nats"):
         assert card["promise"][name] == privacy[name]
     assert card["promise"]["bounds"]["membership"]["success"] == success_bound(1000 * STEP)
     history = card["history"]

@@ -221,7 +221,7 @@ def _distill(arguments: Namespace, deployment: "Deployment", rows: "AnyRows", op
     )
     if card["evaluation"] is not None:
         print(
-            f"{100 * card['evaluation']['accuracy']:.2f} % of {card['evaluation']['rows']:,} rows are right"
+            f"{100 * card['evaluation']['accuracy']:.2f}% of {card['evaluation']['rows']:,} rows are right"
         )
     print(f"what it promises: {arguments.out / 'card.md'}, card.html, card.json")
 

@@ -1,5 +1,6 @@
 """`plan`: how many queries, how private, at which budget. `bounds`: what a budget allows an attack."""
 
+import math
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
@@ -20,7 +21,7 @@ from pacpredict.core.bounds import DEFAULT_DELTA, advantage_bound, success_bound
 from pacpredict.core.matching import match_gaussian, match_generic
 from pacpredict.core.plan import Plan, plan
 from pacpredict.core.roc import DEFAULT_FPR, tpr_bound
-from pacpredict.promise import on_odds_limit, promise_of
+from pacpredict.promise import Promise, on_odds_limit, promise_of
 from pacpredict.show import factor_up
 
 
@@ -92,26 +93,36 @@ def _print_plan(made: Plan, *, about_membership: bool) -> None:
         ("total budget", nats(made.total_budget_nats)),
         ("success before any answer", percent_at_most(made.prior)),
         ("success after all answers, at most", percent_at_most(made.success)),
-        ("proposed odds limit", f"{made.odds_limit:g} (a factor of {factor_up(made.odds_limit)})"),
+        ("proposed odds limit", _odds_limit(made)),
         (f"true positives at {percent(made.fpr)}, at most", percent_at_most(made.limited_tpr)),
         ("  without an odds limit", percent_at_most(made.tpr)),
     ]
     print_table("Plan", (), rows)
+    if made.odds_limit == math.inf:
+        return
     if about_membership and made.prior >= 0.5:
         print()
-        print_promise(
-            promise_of(
-                unit="person",
-                prior=made.prior,
-                success=made.success,
-                fpr=made.fpr,
-                tpr=made.limited_tpr,
-                odds_limit=made.odds_limit,
-                odds_delta=None,
-            )
-        )
+        print_promise(_promise(made))
     print()
     print_points(on_odds_limit(made.total_budget_nats, made.odds_limit))
+
+
+def _odds_limit(made: Plan) -> str:
+    limit = made.odds_limit
+    return "none" if limit == math.inf else f"{limit:g} (a factor of {factor_up(limit)})"
+
+
+def _promise(made: Plan) -> Promise:
+    """Word what a deployment with this plan and the proposed limit would promise, whatever its decoder."""
+    return promise_of(
+        unit="person",
+        prior=made.prior,
+        success=made.success,
+        fpr=made.fpr,
+        tpr=made.limited_tpr,
+        odds_limit=made.odds_limit,
+        odds_delta=None,
+    )
 
 
 def _run_bounds(arguments: Namespace) -> None:

@@ -98,7 +98,7 @@ def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
     facts = [
         ("queries answered", f"{privacy['queries']:,}"),
         ("of which the models disagreed on", f"{privacy['contested']:,}"),
-        ("spent", f"{spent:.6g} of {total:.6g} nats ({100 * spent / total:.4f} %)"),
+        ("spent", f"{spent:.6g} of {total:.6g} nats ({100 * spent / total:.4f}%)"),
         ("each answer, at most", nats(privacy["step_budget_nats"])),
         ("charged", "where models disagree" if privacy["charging"] == "adaptive" else "for every answer"),
         ("decoder", privacy["decoder"]),

@@ -21,7 +21,6 @@ from pacpredict.core.bounds import DEFAULT_DELTA, advantage_bound, epsilon_for_s
 from pacpredict.core.roc import DEFAULT_FPR, tpr_for_epsilon
 from pacpredict.core.scalars import check_delta, check_rate
 
-_NORMAL = NormalDist()
 # Beyond this mu a test is right but for 1e-24: success has become 1 in doubles long before.
 _LARGEST_MU = 20.0
 
@@ -80,7 +79,12 @@ def gaussian_tpr(mu: float, fpr: float = DEFAULT_FPR) -> float:
     f = check_rate(fpr, "fpr")
     if f in (0.0, 1.0) or mu == math.inf:
         return 1.0 if f == 1 or mu == math.inf else 0.0
-    return _NORMAL.cdf(_NORMAL.inv_cdf(f) + mu)
+    return _cdf(NormalDist().inv_cdf(f) + mu)
+
+
+def _cdf(x: float) -> float:
+    """Return Phi(x), to full precision in the lower tail, where NormalDist.cdf has none."""
+    return 0.5 * math.erfc(-x / math.sqrt(2))
 
 
 def _gaussian_advantage(mu: float, q: float) -> float:
@@ -90,15 +94,15 @@ def _gaussian_advantage(mu: float, q: float) -> float:
     if q == 0.5:
         return 0.5 * math.erf(mu / math.sqrt(8))
     tilt = math.log(q / (1 - q)) / mu
-    return (1 - q) * _NORMAL.cdf(mu / 2 - tilt) - q * _NORMAL.cdf(-mu / 2 - tilt)
+    return (1 - q) * _cdf(mu / 2 - tilt) - q * _cdf(-mu / 2 - tilt)
 
 
 def _gaussian_delta(epsilon: float, mu: float) -> float:
     """Return Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2)."""
     if mu == 0:
         return 0.0
-    tail = _NORMAL.cdf(-epsilon / mu - mu / 2)
-    return _NORMAL.cdf(-epsilon / mu + mu / 2) - (math.exp(epsilon + math.log(tail)) if tail > 0 else 0.0)
+    tail = _cdf(-epsilon / mu - mu / 2)
+    return _cdf(-epsilon / mu + mu / 2) - (math.exp(epsilon + math.log(tail)) if tail > 0 else 0.0)
 
 
 def _smallest(holds: Callable[[float], bool], largest: float) -> float:

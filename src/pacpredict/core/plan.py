@@ -8,7 +8,7 @@ from pacpredict import defaults
 from pacpredict.core.bounds import budget_for_success, success_bound
 from pacpredict.core.roc import DEFAULT_FPR, budget_for_tpr, tpr_bound, tpr_for_epsilon
 from pacpredict.core.rounding import float_down, float_up
-from pacpredict.core.scalars import check_budget, check_prior, check_rate, check_success
+from pacpredict.core.scalars import TOO_LARGE_BUDGET, check_budget, check_prior, check_rate, check_success
 from pacpredict.exceptions import InvalidPlan
 
 _SPREADS = 12.0
@@ -36,7 +36,7 @@ class Plan:
         Highest rate of true positives at that rate of false ones, of a test for what has this prior probability, by
         nats alone.
     odds_limit
-        The limit on odds that goes with the total: `propose_odds_limit`.
+        The limit on odds that goes with the total: `propose_odds_limit`; infinite for totals that no budget can have.
     limited_tpr
         The highest rate of true positives with that limit, whatever the decoder.
 
@@ -85,7 +85,10 @@ def plan(
     count = count or _queries_within(allowed, step)
     step = step or _step_within(allowed, count)
     total = float_up(count * Fraction(step))
-    by_nats, limit = tpr_bound(total, f, q), propose_odds_limit(total)
+    by_nats, limit = (
+        tpr_bound(total, f, q),
+        math.inf if total >= TOO_LARGE_BUDGET else propose_odds_limit(total),
+    )
     limited = min(by_nats, tpr_for_epsilon(limit, f, defaults.ODDS_DELTA))
     return Plan(count, success_bound(total, q), step, total, q, f, by_nats, limit, limited)
 

@@ -172,7 +172,7 @@ def _evaluation(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
                 f"{mark['rows']:,}",
                 f"{mark['spent_nats']:.3g}",
                 f"{mark['kept']:,}",
-                "" if mark["accuracy"] is None else f"{100 * mark['accuracy']:.2f} %",
+                "" if mark["accuracy"] is None else f"{100 * mark['accuracy']:.2f}%",
             ]
             for mark in card["curve"]
         ]

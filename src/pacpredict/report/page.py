@@ -29,6 +29,11 @@ _WHEN_SPENT: dict[WhenExhausted, str] = {
     "belief": "When the budget is spent, answers are drawn from the public belief and reveal nothing more about the "
     "secret.",
 }
+_AGAINST = (
+    "Anyone who queries the model, alone or with others, as often as the budget lasts and with any computing "
+    "power, choosing each query in view of all earlier answers; even if they know every record, every subset, every "
+    "model and all code. They lack the secret, which subset was drawn, and the random numbers."
+)
 _IMITATION = "A model that imitates this one, trained on its answers."
 _SECOND = (
     "A second deployment over the same records: each has its own secret, and budgets and odds limits add up."
@@ -48,7 +53,7 @@ def _first_sheet(report: Facts) -> Markup:
         tag(
             "div",
             section("Who is protected?", tag("p", _who(report.about))),
-            section("Against what?", tag("p", _against(report.about))),
+            section("Against what?", tag("p", _AGAINST)),
             class_="columns",
         ),
         section("By how much?", _how_much(report)),
@@ -83,14 +88,6 @@ def _who(about: dict[str, Any]) -> str:
     return (
         f"{about['units']:,} {units}, {whose}: {about['records']:,} records in all, the pool. What is protected is "
         f"which half of them was the training set, and so, for every {unit}, whether it was in it."
-    )
-
-
-def _against(about: dict[str, Any]) -> str:
-    return (
-        "Anyone who queries the model, alone or with others, as often as the budget lasts and with any computing "
-        f"power, choosing each query in view of all earlier answers; even if they know every record, all {about['models']} "
-        "subsets, all models and all code. They lack the secret, which subset was drawn, and the random numbers."
     )
 
 

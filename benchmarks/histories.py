@@ -84,6 +84,7 @@ def answer(
         contested=before.contested + answered.n_contested,
         spent_steps=before.spent_steps + sum(answered.charged),
         log_belief=answered.log_belief,
+        noisy=before.noisy + sum(noisy is not None for noisy in answered.noisy),
     )
     return entries, after
 

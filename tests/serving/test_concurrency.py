@@ -87,7 +87,7 @@ def check(artifact, port_of, steps, url=None):
         charged[sequence] += charge
     with Deployment.open(artifact, ledger=url) as deployment:
         ledger = deployment._ledger.ledger
-        records = check_history(ledger, n_classes=3, n_models=8, budget=Budget(STEP, 2**40 * STEP))
+        records = check_history(ledger, n_classes=3, n_models=8, budget=Budget(STEP, 2**30 * STEP))
         spent = ledger.load().spent_steps
     # All releases of this run were told to somebody, and each was charged to exactly one request.
     assert {sequence: charge for sequence, charge in charged.items() if charge} == {

@@ -19,7 +19,7 @@ DEPLOYMENT = "artifact-1"
 STEP = 2.0**-8
 SECRET = Secret(3, M, b"salt" * 8)
 KEY = SECRET.key("ledger")
-PLENTY = Budget(STEP, 2**40 * STEP)
+PLENTY = Budget(STEP, 2**30 * STEP)
 # What a session is made with so that it releases labels through a channel, within a limit, and never halts.
 LIMITED = {"odds_limit": 0.5, "when_exhausted": "belief"}
 

@@ -220,9 +220,7 @@ def _distill(arguments: Namespace, deployment: "Deployment", rows: "AnyRows", op
         f"{privacy['spent_nats']:.6g} of {privacy['total_nats']:.6g} nats are spent by now"
     )
     if card["evaluation"] is not None:
-        print(
-            f"{100 * card['evaluation']['accuracy']:.2f}% of {card['evaluation']['rows']:,} rows are right"
-        )
+        print(f"{100 * card['evaluation']['accuracy']:.2f}% of {card['evaluation']['rows']:,} rows are right")
     print(f"what it promises: {arguments.out / 'card.md'}, card.html, card.json")
 
 

@@ -67,15 +67,19 @@ def _first_sheet(report: Facts) -> Markup:
             "What if someone asks to be erased?",
             tag("p", on_erasure(report.about["rate"], _unit(report.about))),
         ),
-        section("How often can an attack succeed?", _attacks(report), *_explanations(report)),
+        section("How does it work?", tag("p", _works(report.about, report.privacy["when_exhausted"]))),
     )
 
 
 def _second_sheet(report: Facts) -> Markup:
     return join(
-        section("What was measured: spending", *_spent(report)),
-        section("What was measured: what this history has revealed", *_revealed(report)),
-        section("How does it work?", tag("p", _works(report.about, report.privacy["when_exhausted"]))),
+        section("How often can an attack succeed?", _attacks(report), *_explanations(report)),
+        tag(
+            "div",
+            section("What was measured: spending", *_spent(report)),
+            section("What was measured: what is known by now", *_revealed(report)),
+            class_="columns",
+        ),
         section("What is deployed?", _deployed(report)),
         section("How can we check?", *_checks(report)),
         tag("div", tag("div", "reviewed by"), tag("div", "date"), class_="signatures"),
@@ -139,7 +143,8 @@ def _attacks(report: Facts) -> Markup:
 
 
 def _explanations(report: Facts) -> list[Markup]:
-    return [_faint(reason) for reason in report.privacy["explanations"]]
+    reasons = report.privacy["explanations"]
+    return [_faint(" ".join(reasons))] if reasons else []
 
 
 def _works(about: dict[str, Any], when_exhausted: WhenExhausted) -> str:
@@ -165,13 +170,14 @@ def _deployed(report: Facts) -> Markup:
         ("classes", _listed(about["classes"])),
         ("columns", _listed([f"{n} {kind}" for kind, n in about["columns"].items()])),
         ("answers", f"{_decoders(report)}; charged {charged}{_contested(about)}"),
-        (
-            "budget",
-            f"{privacy['total_nats']:.6g} nats in all, at most {power(privacy['step_budget_nats'])} for an answer",
-        ),
-        ("odds limit", "none" if privacy["odds_limit"] is None else f"{privacy['odds_limit']:g}"),
+        ("budget", _budget(privacy)),
     ]
     return facts(rows)
+
+
+def _budget(privacy: dict[str, Any]) -> str:
+    step, limit = power(privacy["step_budget_nats"]), privacy["odds_limit"] or "none"
+    return f"{privacy['total_nats']:.6g} nats in all, at most {step} for an answer; odds limit {limit}"
 
 
 def _spent(report: Facts) -> list[Child]:
@@ -231,8 +237,7 @@ def _checks(report: Facts) -> list[Child]:
         facts(rows),
         tag(
             "p",
-            "Keep these. Later, the identity must be the same, and the chain must be continued: a ledger that lacks "
-            "what is written here was turned back.",
+            "Keep these. Later, the identity must be the same, and the ledger must still contain this chain.",
         ),
         commands(
             f"sha256sum {shlex.quote(f'{name}/manifest.json')}   # the identity",

@@ -170,7 +170,7 @@ def test_the_last_bit_of_the_belief_counts(change):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "text"), [("contested", 4, "4 and 5"), ("spent_steps", 1, "5 charged")]
+    ("name", "value", "text"), [("contested", 4, "4 contested"), ("spent_steps", 1, "5 charged")]
 )
 def test_counters_are_recounted(change, name, value, text):
     """What the state counts is what the records make, even where somebody has the key."""

@@ -2,6 +2,7 @@
 
 import math
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from pacpredict.cli.as_json import print_json
@@ -18,7 +19,7 @@ from pacpredict.cli.promise import print_promise
 from pacpredict.cli.table import at_most, nats, percent, percent_at_most, print_attacks, print_table
 from pacpredict.core.attacks import QUESTIONS, as_membership_prior, success_after
 from pacpredict.core.bounds import DEFAULT_DELTA, advantage_bound, success_bound
-from pacpredict.core.matching import match_gaussian, match_generic
+from pacpredict.core.matching import Match, match_gaussian, match_generic
 from pacpredict.core.plan import Plan, plan
 from pacpredict.core.roc import DEFAULT_FPR, tpr_bound
 from pacpredict.promise import Promise, on_odds_limit, promise_of
@@ -126,17 +127,20 @@ def _promise(made: Plan) -> Promise:
 
 
 def _run_bounds(arguments: Namespace) -> None:
-    budget, delta, fpr = arguments.budget_nats, arguments.delta, arguments.fpr
+    budget, fpr = arguments.budget_nats, arguments.fpr
     member = as_membership_prior(reported_membership_prior(arguments))
+    matches = {
+        name: match(budget, member, delta=arguments.delta, fpr=fpr)
+        for name, match in (("generic", match_generic), ("gaussian", match_gaussian))
+    }
     if not arguments.json:
         attacks = [
             (asked, prior, success_after(budget, prior)) for asked, prior in _rows_of_bounds(arguments)
         ]
         print_attacks(f"What {nats(budget)} allow", attacks)
-        _print_comparison(budget, member, delta, fpr)
+        _print_comparison(budget, member, fpr, matches)
         return
     prior = chosen_prior(arguments)
-    matches = {"generic": match_generic, "gaussian": match_gaussian}
     print_json(
         {
             "budget_nats": budget,
@@ -145,9 +149,7 @@ def _run_bounds(arguments: Namespace) -> None:
             "advantage": 0.0 if prior == 1 else advantage_bound(budget, prior),
             "fpr": fpr,
             "tpr": 1.0 if prior == 1 else tpr_bound(budget, fpr, prior),
-            "matching": {
-                name: match(budget, member, delta=delta, fpr=fpr)._asdict() for name, match in matches.items()
-            },
+            "matching": {name: match._asdict() for name, match in matches.items()},
         }
     )
 
@@ -161,31 +163,27 @@ def _rows_of_bounds(arguments: Namespace) -> list[tuple[str, float]]:
     return [(priors.question(attack), priors.by_attack[attack]) for attack in wanted]
 
 
-def _print_comparison(budget: float, prior: float, delta: float, fpr: float) -> None:
+def _print_comparison(budget: float, prior: float, fpr: float, matches: Mapping[str, Match]) -> None:
     """Print the budget next to differential privacy of the same average success, translated in both ways."""
-    generic = match_generic(budget, prior, delta=delta, fpr=fpr)
-    gaussian = match_gaussian(budget, prior, delta=delta, fpr=fpr)
+    names = {"generic": "generic formula", "gaussian": "Gaussian mechanism"}
+    success, found = success_bound(budget, prior), tpr_bound(budget, fpr, prior)
     rows = [
-        (
-            "this budget",
-            percent_at_most(success_bound(budget, prior)),
-            percent_at_most(tpr_bound(budget, fpr, prior)),
-        ),
+        ("this budget", percent_at_most(success), percent_at_most(found)),
         *(
             (
-                f"{name}: ({at_most(match.epsilon)}, {delta:g})-DP",
+                f"{names[name]}: ({at_most(match.epsilon)}, {match.delta:g})-DP",
                 percent_at_most(match.success),
                 percent_at_most(match.tpr),
             )
-            for name, match in (("generic formula", generic), ("Gaussian mechanism", gaussian))
+            for name, match in matches.items()
         ),
     ]
     print()
     print_table(
         "Membership, compared with differential privacy of the same average success",
-        ("", "average success", f"true positives at {percent(fpr)}"),
+        ("", "average success", f"TPR at {percent(fpr)} FPR"),
         rows,
-        "Neither epsilon is a guarantee of a deployment; its odds limit bounds true positives.",
+        "Neither epsilon is a guarantee of a deployment, whose odds limit bounds the TPR.",
     )
 
 

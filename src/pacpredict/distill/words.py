@@ -65,7 +65,7 @@ def title_of(card: Mapping[str, Any]) -> str:
 
 
 def _promise(promise: Mapping[str, Any], labels: Mapping[str, Any]) -> list["str | Table | list[str]"]:
-    sentences = [f"**{title}.** {text}" for title, text in promise_from(promise, promise["unit"]).titled()]
+    sentences = [f"__{title}.__ {text}" for title, text in promise_from(promise, promise["unit"]).titled()]
     return [
         (
             f"This model was trained on {labels['kept']:,} private labels of public rows. Nothing else in it depends "
@@ -73,7 +73,7 @@ def _promise(promise: Mapping[str, Any], labels: Mapping[str, Any]) -> list["str
             "promise is about this model together with everything that the deployment has answered and ever will:"
         ),
         sentences,
-        f"**{NEVER_TELL}** {why_never(promise['models'], promise['rate'], promise['unit'])}",
+        f"__{NEVER_TELL}__ {why_never(promise['models'], promise['rate'], promise['unit'])}",
     ]
 
 

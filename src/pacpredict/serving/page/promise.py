@@ -16,5 +16,5 @@ def render_promise(name: str, unit: str, privacy: dict[str, Any]) -> Markup:
     ]
     return section(
         f"What {name} promises",
-        tag("div", tag("ol", items), tag("p", tag("strong", NEVER_TELL)), class_="promise"),
+        tag("div", tag("ol", items), tag("p", tag("b", NEVER_TELL)), class_="promise"),
     )

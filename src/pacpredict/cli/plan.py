@@ -4,6 +4,7 @@ import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 from pacpredict.cli.as_json import print_json
 from pacpredict.cli.attacks import (
@@ -22,7 +23,7 @@ from pacpredict.core.bounds import DEFAULT_DELTA, advantage_bound, success_bound
 from pacpredict.core.matching import Match, match_gaussian, match_generic
 from pacpredict.core.plan import Plan, plan
 from pacpredict.core.roc import DEFAULT_FPR, tpr_bound
-from pacpredict.promise import Promise, on_odds_limit, promise_of
+from pacpredict.promise import Promise, explain_priors, on_odds_limit, promise_of
 from pacpredict.show import factor_up
 
 
@@ -134,10 +135,7 @@ def _run_bounds(arguments: Namespace) -> None:
         for name, match in (("generic", match_generic), ("gaussian", match_gaussian))
     }
     if not arguments.json:
-        attacks = [
-            (asked, prior, success_after(budget, prior)) for asked, prior in _rows_of_bounds(arguments)
-        ]
-        print_attacks(f"What {nats(budget)} allow", attacks)
+        _print_attacks(arguments)
         _print_comparison(budget, member, fpr, matches)
         return
     prior = chosen_prior(arguments)
@@ -154,13 +152,26 @@ def _run_bounds(arguments: Namespace) -> None:
     )
 
 
-def _rows_of_bounds(arguments: Namespace) -> list[tuple[str, float]]:
-    """Return the question and the prior of the attack that was asked for, or of all."""
+def _print_attacks(arguments: Namespace) -> None:
+    """Print the bound of the attack that was asked for, or of all, with the reasons of high priors."""
+    budget, title = arguments.budget_nats, f"What {nats(arguments.budget_nats)} allow"
     if arguments.prior is not None:
-        return [("any attack with this prior", chosen_prior(arguments))]
+        prior = chosen_prior(arguments)
+        print_attacks(title, [("any attack with this prior", prior, success_after(budget, prior))])
+        return
     priors = priors_of(arguments)
-    wanted = QUESTIONS if arguments.attack is None else [arguments.attack]
-    return [(priors.question(attack), priors.by_attack[attack]) for attack in wanted]
+    bounds: dict[str, dict[str, Any]] = {
+        attack: {
+            "question": priors.question(attack),
+            "prior": priors.by_attack[attack],
+            "success": success_after(budget, priors.by_attack[attack]),
+        }
+        for attack in QUESTIONS
+    }
+    wanted = bounds.values() if arguments.attack is None else [bounds[arguments.attack]]
+    print_attacks(title, [(one["question"], one["prior"], one["success"]) for one in wanted])
+    if arguments.attack is None:
+        print_points(explain_priors(bounds, priors.unit))
 
 
 def _print_comparison(budget: float, prior: float, fpr: float, matches: Mapping[str, Match]) -> None:

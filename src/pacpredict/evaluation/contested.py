@@ -32,7 +32,7 @@ class Contested(NamedTuple):
         """Say so if it is high, and what it means for answers by this decoder."""
         if self.share < HIGH:
             return None
-        nearly = ", and argmax answers them nearly at random" if decode == "argmax" else ""
+        nearly = ", and the answers of argmax to them are mostly noise" if decode == "argmax" else ""
         return (
             f"models disagree on {percent(self.share)} of queries: each of these is charged{nearly}; `pacpredict "
             "evaluate` compares learners and decoders"

@@ -57,7 +57,7 @@ def test_answers_come_from_the_secret_model():
     "spoil",
     [
         lambda table: table.drop(columns="age"),
-        lambda table: table.assign(job="smuggler"),
+        lambda table: table.assign(married="perhaps"),
         lambda table: table[:0],
         lambda table: table.assign(age=[*range(39), np.inf]),
     ],

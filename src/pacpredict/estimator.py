@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pacpredict import defaults
 from pacpredict.artifact.make import settle_seed
-from pacpredict.core.decode import Decoder
+from pacpredict.core.decode import Decoder, NoiseRule
 from pacpredict.core.roc import DEFAULT_FPR
 from pacpredict.curator import Curator
 from pacpredict.deployment import Deployment
@@ -31,7 +31,7 @@ from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.kind import AnySchema
 from pacpredict.rows.sizes import ImageSize
 from pacpredict.tables.declared import declared_types
-from pacpredict.tables.schema import Schema, Types, Unknown
+from pacpredict.tables.schema import Schema, Types
 from pacpredict.training.fit import Fit, fit
 from pacpredict.training.pool import Pool
 from pacpredict.training.recipe import Construction, Recipe, membership_prior
@@ -70,6 +70,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     decode
         "argmax" (the paper's), "map", which is more accurate, or "sample", a label released through a finite channel;
         docs/threat-model.md says what they mean.
+    noise
+        "least", the paper's, or "fair": how the noise of "argmax" and "map" is shared out among the voted labels.
     charging, when_exhausted
         See Budget.
     odds_limit
@@ -91,9 +93,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         for all of them class_weight, "balanced" or by label.
     types
         What some columns are, by name: "number", "boolean", "category", "text", "date", "date:FORMAT", or
-        "number:EXAMPLE" that shows how 1234.5 is written there, such as "number:1.234,5".
-    unknown
-        What becomes of values in a query that training never saw: "refuse" them, or take them as "missing".
+        "number:EXAMPLE" that shows how 1234.5 is written there, such as "number:1.234,5"; or a list of the categories
+        that a column has.
+    min_category
+        How many units must have a category for it to be listed; all other values, those of queries that training never
+        had included, are one category, "other". A list that `types` declares is taken as it is.
     image_size
         The size to which all images are scaled, those of queries too: 64, or (64, 48) for height and width. By default
         all must be of one size.
@@ -127,6 +131,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         step_budget: float | None = None,
         total_budget: float | None = None,
         decode: Decoder = defaults.DECODE,
+        noise: NoiseRule = defaults.NOISE,
         charging: Charging = defaults.CHARGING,
         when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
         odds_limit: OddsLimit = "auto",
@@ -137,7 +142,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tune_for: Goal = defaults.TUNE_FOR,
         params: Mapping[str, Any] | None = None,
         types: Types | None = None,
-        unknown: Unknown = defaults.UNKNOWN,
+        min_category: int = defaults.MIN_CATEGORY,
         image_size: ImageSize | None = None,
         n_jobs: int | None = None,
         backend: Backend = None,
@@ -152,6 +157,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.step_budget = step_budget
         self.total_budget = total_budget
         self.decode = decode
+        self.noise = noise
         self.charging = charging
         self.when_exhausted = when_exhausted
         self.odds_limit = odds_limit
@@ -162,7 +168,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.tune_for = tune_for
         self.params = params
         self.types = types
-        self.unknown = unknown
+        self.min_category = min_category
         self.image_size = image_size
         self.n_jobs = n_jobs
         self.backend = backend
@@ -205,8 +211,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         pool = Pool.of(
             records,
             labels,
-            self.unknown,
             types=self.types,
+            min_category=self.min_category,
             weights=weights,
             persons=groups,
             person_per_row=self.person_per_row,
@@ -296,6 +302,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             step_budget=recipe.budget.step,
             total_budget=recipe.budget.total,
             decode=recipe.decode,
+            noise=recipe.budget.noise,
             charging=recipe.budget.charging,
             when_exhausted=recipe.budget.when_exhausted,
             odds_limit=recipe.budget.odds_limit,
@@ -305,7 +312,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             tune=learner.config().get("tune", defaults.TUNE),
             params=_beside_defaults(estimator, params),
             types=(declared_types(schema.columns) or None) if isinstance(schema, Schema) else None,
-            unknown=schema.unknown if isinstance(schema, Schema) else defaults.UNKNOWN,
+            min_category=schema.min_category if isinstance(schema, Schema) else defaults.MIN_CATEGORY,
             image_size=_image_size(schema),
             random_state=recipe.seed,
         )
@@ -335,6 +342,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             charging=self.charging,
             when_exhausted=self.when_exhausted,
             odds_limit=self.odds_limit,
+            noise=self.noise,
         )
         return Recipe(
             _seed(self.random_state), budget, self.n_models, self.construction, self.rate, self.decode

@@ -148,6 +148,7 @@ def describe(artifact: Artifact, subject: Subject) -> dict[str, Any]:
         "units": subject.n_units,
         "unit": subject.unit,
         "decoder": subject.decode,
+        "noise": budget.noise,
         "step_budget_nats": budget.step,
         "total_nats": budget.total,
         "odds_limit": budget.odds_limit,
@@ -206,7 +207,7 @@ def _attack_futures(
 def _attack_larger(subject: Subject, plan: Plan) -> tuple[Futures, Inference]:
     """Spend a larger total, without a limit on odds, so that there is something to see."""
     total = max(TOTAL, subject.budget.total)
-    larger = replace(subject, budget=Budget(total / _LARGER_STEPS, total))
+    larger = replace(subject, budget=Budget(total / _LARGER_STEPS, total, noise=subject.budget.noise))
     future = imagine(
         larger,
         questions(larger, "random", _LARGER_STEPS),
@@ -225,7 +226,7 @@ def _end(subject: Subject, future: Simulation) -> Futures:
 def _players(subject: Subject) -> list[tuple[Adversary, Reading, Rules]]:
     """Return who plays, by what they see and by which rules."""
     total = max(TOTAL, subject.budget.total)
-    free = Rules(subject.mechanism, total / N_STEPS, N_STEPS)
+    free = Rules(subject.mechanism, total / N_STEPS, N_STEPS, noise=subject.budget.noise)
     limited = free._replace(limit=propose_odds_limit(total), delta=subject.budget.odds_delta)
     players: list[tuple[Adversary, Reading, Rules]] = [
         *((name, "history", free) for name in ("random", "divided", "memorised", "targeted", "search")),
@@ -284,6 +285,7 @@ def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
         when_exhausted="belief",
         odds_limit=None if subject.budget.odds_limit is None else LIVES_ODDS_LIMIT,
         odds_delta=DELTA,
+        noise=subject.budget.noise,
     )
     step = min(STEP, subject.budget.step)
     served = replace(claimed, step=step, total=claimed.total_steps * step)

@@ -71,5 +71,6 @@ def planned_recipe(arguments: Namespace, seed: int) -> Any:
         charging=arguments.charging,
         when_exhausted=arguments.when_exhausted,
         odds_limit=arguments.odds_limit,
+        noise=arguments.noise,
     )
     return Recipe(seed, budget, arguments.models, arguments.construction, arguments.rate, arguments.decode)

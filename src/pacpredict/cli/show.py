@@ -14,12 +14,6 @@ from pacpredict.cli.table import nats, print_attacks, print_table
 from pacpredict.promise import promise_from
 from pacpredict.show import percent
 
-# Of artifacts that were made before there were units.
-_ROWS_ONLY = (
-    "Made by an older version: each row was drawn by itself. Of a person with several rows, or of identical rows, "
-    "nothing is promised, and 100 % stands where nobody has counted. Fit again to have that."
-)
-
 
 def _add_show_arguments(parser: ArgumentParser) -> None:
     add_artifact(parser)
@@ -47,7 +41,7 @@ def _print_schema(path: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(schema.to_json())
     elif isinstance(schema, Schema):
-        print_columns(schema.columns, schema.unknown)
+        print_columns(schema.columns)
     else:
         print_table(
             "Columns", ("column", "type"), [(schema.to_json()["column"], kind) for kind in schema.summary()]
@@ -101,7 +95,7 @@ def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
         ("spent", f"{spent:.6g} of {total:.6g} nats ({100 * spent / total:.4f}%)"),
         ("each answer, at most", nats(privacy["step_budget_nats"])),
         ("charged", "where models disagree" if privacy["charging"] == "adaptive" else "for every answer"),
-        ("decoder", privacy["decoder"]),
+        ("decoder", f"{privacy['decoder']}{', fair noise' if privacy['noise'] == 'fair' else ''}"),
         ("odds limit", "none" if privacy["odds_limit"] is None else f"{privacy['odds_limit']:g}"),
     ]
     print_table("Spent", (), facts)
@@ -109,7 +103,7 @@ def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
     print_promise(promise_from(privacy, unit))
     print()
     attacks = [(bound["question"], bound["prior"], bound["success"]) for bound in privacy["bounds"].values()]
-    print_attacks("How often an attack can succeed", attacks, _ROWS_ONLY if unit == "row" else "")
+    print_attacks("How often an attack can succeed", attacks)
     print_points(privacy["explanations"])
 
 

@@ -133,7 +133,7 @@ class Study:
     def _accuracy(self, targets: Targets, seed: int) -> float:
         setting = self.setting
         student = train_student(self.learner, self.ground, setting.pool.classes, targets, seed=seed)
-        answers = student.predict(setting.test, setting.pool.schema)
+        answers = student.predict(setting.test)
         return 100 * float((answers == setting.test_truth).mean())
 
 

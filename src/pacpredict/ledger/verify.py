@@ -26,7 +26,7 @@ class Verification(NamedTuple):
     spent_nats: float  # the sum of all charges, which every record states rightly
     total_nats: float  # and which is not more than this
     chain: str  # stands for the whole history: whoever wrote it down earlier can see that it was continued
-    decoders: tuple[Decoder, ...] = ()  # by which contested queries were answered, as far as records say
+    decoders: tuple[Decoder, ...] = ()  # by which contested queries were answered
 
 
 def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> Verification:
@@ -40,12 +40,12 @@ def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> 
         return Verification(ledger.id, ledger.location, 0, 0, 0.0, budget.total, head.chain.hex())
     if (state.step, state.origin) != (budget.step, describe_origin(prior, n_classes, budget)):
         raise LedgerConflict(
-            f"the ledger at {ledger.location} was begun with another step budget, prior, number of classes or limit on "
-            "odds"
+            f"the ledger at {ledger.location} was begun with another step budget, prior, number of classes, limit on "
+            "odds or kind of noise"
         )
     if state.spent_steps > budget.total_steps:
         raise _damaged(ledger, f"{budget.nats(state.spent_steps):g} nats are spent, of {budget.total:g}")
-    kinds: set[Kind | None] = set()
+    kinds: set[Kind] = set()
     entries = _noting(kinds, checked_entries(ledger, head))
     try:
         replayed = replay(entries, n_classes, budget, prior)
@@ -66,7 +66,7 @@ def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> 
     )
 
 
-def _noting(kinds: set[Kind | None], entries: Iterable[Entry]) -> Iterator[Entry]:
+def _noting(kinds: set[Kind], entries: Iterable[Entry]) -> Iterator[Entry]:
     """Pass entries on, and remember of which kinds there were any."""
     for entry in entries:
         kinds.add(entry.kind)

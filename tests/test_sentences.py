@@ -50,7 +50,7 @@ FALSE = {
         r"records too, and fit again",
     ),
     "an epsilon does not match a success rate": (r"matching epsilon", r"matches for average success"),
-    "figures of the limit on single people": (r"factor of 2\.72", r"0\.272? ?%", r"0\.28 ?%"),
+    "figures of the limit on single people": (r"factor of 2\.72", r"(?<!\d)0\.272? ?%", r"(?<!\d)0\.28 ?%"),
 }
 # What was called exposure is the odds limit, or the membership posterior.
 GONE = re.compile(r"exposure|most exposed", re.IGNORECASE)

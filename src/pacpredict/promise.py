@@ -10,7 +10,7 @@ from math import ceil, log2, sqrt
 from typing import Any, NamedTuple
 
 from pacpredict import defaults
-from pacpredict.core.decode import DECODERS_OF, Decoder
+from pacpredict.core.decode import DECODERS_OF, Decoder, NoiseRule
 from pacpredict.core.disclosure import success_with_known
 from pacpredict.show import factor_up, percent_up
 
@@ -27,12 +27,16 @@ FROM_THE_WHOLE_POOL = (
     "At small steps answers come from models of the whole pool, half of which were trained on any "
     "given record."
 )
-ABOUT_THE_POOL: Mapping[Decoder, str] = {
+_ABOUT_THE_POOL: Mapping[Decoder, str] = {
     "argmax": "With `argmax`, an answer is the common label where all models agree. Where they disagree it is noisy, "
     "and with three or more labels it follows the vote shares of all models at every step.",
     "map": "With `map`, an answer at a small step is the vote of all models.",
     "sample": "With `sample`, an answer at a small step is drawn in proportion to the votes of all models.",
 }
+_FAIR_ARGMAX = (
+    "With `argmax` and fair noise, an answer is the common label where all models agree, and where they disagree, at a "
+    "small step, any of the labels that some model votes for, with equal probability."
+)
 
 # How far honest use spread the likelihoods of 128 subsets, in units of sqrt(2 B): contested queries of census income,
 # and lone dissenters only; the largest of eight runs each (docs/theory.md, 10).
@@ -126,6 +130,11 @@ def _delta_clause(odds_delta: float | None) -> str:
         return ""
     rounded_up = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(odds_delta))
     return f", except with probability {rounded_up:.2g}"
+
+
+def about_the_pool(decoder: Decoder, noise: NoiseRule | None) -> str:
+    """Say what answers by a decoder, with this noise if it has any, tell about the pool."""
+    return _FAIR_ARGMAX if decoder == "argmax" and noise == "fair" else _ABOUT_THE_POOL[decoder]
 
 
 def why_never(n_models: int, rate: float, unit: str) -> str:

@@ -26,8 +26,8 @@ class Guarantee:
     fpr, tpr
         A rate of false alarms, and the highest rate of members that any test of membership finds at that rate.
     odds_limit, odds_delta
-        How far the log-odds of any statement about the training set move at most, in every history but for a
-        probability of `odds_delta`, whatever else an attacker knows about it. Without Gaussian noise `odds_delta` is 0.
+        How far the log-odds of any statement about the training set move at most, in every history except with
+        probability `odds_delta`, whatever else an attacker knows about it. Without Gaussian noise `odds_delta` is 0.
         `odds_limit` is None if there is no limit.
     unit
         Whose membership these figures are about, "person" or "record"; None if the prior is that of another attack.

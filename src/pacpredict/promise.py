@@ -10,7 +10,7 @@ from math import ceil, log2, sqrt
 from typing import Any, NamedTuple
 
 from pacpredict import defaults
-from pacpredict.core.decode import DECODERS_OF, Decoder
+from pacpredict.core.decode import DECODERS_OF, Decoder, NoiseRule
 from pacpredict.core.disclosure import success_with_known
 from pacpredict.show import factor_up, percent_up
 
@@ -33,6 +33,10 @@ ABOUT_THE_POOL: Mapping[Decoder, str] = {
     "map": "With `map`, an answer at a small step is the vote of all models.",
     "sample": "With `sample`, an answer at a small step is drawn in proportion to the votes of all models.",
 }
+WITH_FAIR_NOISE = (
+    "With `argmax` and fair noise, an answer is the common label where all models agree. Where they disagree it is "
+    "noisy, and at a small step equally likely to be any label that some model votes for."
+)
 
 # How far honest use spread the likelihoods of 128 subsets, in units of sqrt(2 B): contested queries of census income,
 # and lone dissenters only; the largest of eight runs each (docs/theory.md, 10).
@@ -126,6 +130,11 @@ def _delta_clause(odds_delta: float | None) -> str:
         return ""
     rounded_up = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(odds_delta))
     return f", except with probability {rounded_up:.2g}"
+
+
+def about_the_pool(decoder: Decoder, noise: NoiseRule) -> str:
+    """Say what answers tell about the pool."""
+    return WITH_FAIR_NOISE if (decoder, noise) == ("argmax", "fair") else ABOUT_THE_POOL[decoder]
 
 
 def why_never(n_models: int, rate: float, unit: str) -> str:

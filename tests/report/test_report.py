@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import unescape
 
@@ -17,7 +18,15 @@ from pacpredict.cli import main
 from pacpredict.core.bounds import success_bound
 from pacpredict.core.roc import tpr_bound
 from pacpredict.deployment import Deployment
-from pacpredict.promise import ABOUT_THE_POOL, NEVER_TELL, NOT_PROMISED, on_erasure, plain, why_never
+from pacpredict.promise import (
+    ABOUT_THE_POOL,
+    NEVER_TELL,
+    NOT_PROMISED,
+    WITH_FAIR_NOISE,
+    on_erasure,
+    plain,
+    why_never,
+)
 from pacpredict.report.facts import Moment, forecast, gather
 from pacpredict.report.page import render
 from pacpredict.show import percent_up
@@ -131,6 +140,15 @@ def test_each_decoder_has_its_words(home, decode):
         page = render(gather(deployment, verify=False))
     text = text_of(page)
     assert [name for name, words in ABOUT_THE_POOL.items() if plain(words) in text] == [decode]
+
+
+def test_fair_noise_has_words_of_its_own(home):
+    """With fair noise the report does not say that answers follow the vote shares."""
+    with Deployment.open(home, decode="argmax") as deployment:
+        found = gather(deployment, verify=False)
+    text = text_of(render(replace(found, privacy=found.privacy | {"noise": "fair"})))
+    assert plain(WITH_FAIR_NOISE) in text
+    assert plain(ABOUT_THE_POOL["argmax"]) not in text
 
 
 def test_nothing_depends_on_the_secret(tmp_path):

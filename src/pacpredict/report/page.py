@@ -12,9 +12,9 @@ from pacpredict.pages.sentences import marked
 from pacpredict.pages.svg import Point, histogram, over_time, reach
 from pacpredict.pages.words import day, power
 from pacpredict.promise import (
-    ABOUT_THE_POOL,
     FROM_THE_WHOLE_POOL,
     NEVER_TELL,
+    about_the_pool,
     on_erasure,
     plural,
     promise_from,
@@ -102,7 +102,8 @@ def _how_much(report: Facts) -> Markup:
 
 
 def _unprotected(report: Facts) -> list[Child]:
-    about, pool = report.about, " ".join(ABOUT_THE_POOL[decoder] for decoder in report.decoders)
+    about, noise = report.about, report.privacy["noise"]
+    pool = " ".join(about_the_pool(decoder, noise) for decoder in report.decoders)
     several = f"Several records of one person: the figures are for one {_unit(about)}. For people, fit with --person."
     return [
         tag("strong", "Being in the pool at all."),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pacpredict.core.decode import Decoder, check_decoder
+from pacpredict.core.decode import Decoder
 from pacpredict.exceptions import PacPredictError
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.mechanism.guarantee import Guarantee
@@ -213,7 +213,7 @@ def report_privacy(
         "odds_limit": promise.odds_limit,
         "odds_delta": None if promise.odds_limit is None else promise.odds_delta,
         "decoder": decoder,
-        "noise": budget.noise if check_decoder(decoder)[0] == "gaussian" else None,
+        "noise": budget.noise,
         "charging": budget.charging,
         "when_exhausted": budget.when_exhausted,
         "promise": promise.promise().to_json(),

@@ -222,7 +222,7 @@ def _privacy() -> Json:
             "odds_limit": may_lack,
             "odds_delta": may_lack,
             "decoder": {"enum": ["argmax", "map", "sample"]},
-            "noise": {"enum": ["least", "fair", None]},
+            "noise": {"enum": ["least", "fair"]},
             "charging": {"enum": ["adaptive", "flat"]},
             "when_exhausted": {"enum": ["halt", "unanimous", "belief"]},
             "promise": object_of({name: {"type": "string"} for name in Promise._fields}),

@@ -161,7 +161,7 @@ def test_what_a_dry_run_says():
     assert (reports["x"].pooled, reports["x"].action) == (("b", "c"), "1 categories, 2 pooled")
     (pooled,) = [hint for hint in found.hints if "'other'" in hint]
     assert pooled == (
-        "categories that fewer than 10 records have become one, 'other': 2 in 'x' ('b', 'c'), 1 in 'z' ('q'); say "
+        "categories that fewer than 10 records have are pooled into 'other': 2 in 'x' ('b', 'c'), 1 in 'z' ('q'); say "
         "--person-per-row if each row is of another person, or declare a list that is public (--types "
         "COLUMN=category:A,B)"
     )
@@ -171,7 +171,7 @@ def test_what_a_dry_run_says():
     )
     named = survey(table, TableOptions("y", person="who", types={"x": ["a", "b", "c"]}))
     (pooled,) = named.hints
-    assert "fewer than 10 persons have become one, 'other': 1 in 'z' ('q'); declare a list" in pooled
+    assert "fewer than 10 persons have are pooled into 'other': 1 in 'z' ('q'); declare a list" in pooled
     assert not survey(table, TableOptions("y", min_category=1)).hints
     assert named.to_json()["columns"][1]["pooled"] == ("q",)
 

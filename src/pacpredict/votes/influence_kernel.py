@@ -62,7 +62,7 @@ def leave_one_out(
         _revive(alive, votes.shape[1])
         removed = 0
         while removed < rounds:
-            unit = _most_influential(votes[q], holders, removed == 0, threshold, scratch)
+            unit = most_influential(votes[q], holders, removed == 0, threshold, scratch)
             if unit == NO_UNIT:
                 break
             for w in range(alive.size):
@@ -70,6 +70,14 @@ def leave_one_out(
             removed += 1
         if removed:
             _let_others_decide(votes[q], scratch, changed[q])
+
+
+@compiled
+def find_influential(votes: Votes, holders: Holders, scratch: Scratch, units: IntArray) -> None:
+    """Write the unit with the largest Z for each query, however small that is; NO_UNIT where all models agree."""
+    for q in range(votes.shape[0]):
+        _revive(scratch.alive, votes.shape[1])
+        units[q] = most_influential(votes[q], holders, True, 0.0, scratch)
 
 
 @compiled
@@ -111,7 +119,7 @@ def _let_others_decide(votes: Votes, scratch: Scratch, changed: Votes) -> None:
 
 
 @compiled
-def _most_influential(
+def most_influential(
     votes: Votes, holders: Holders, is_first: bool, threshold: float, scratch: Scratch
 ) -> int:
     """Return the unit with the largest Z among those that pass the threshold, of equals the first; or NO_UNIT."""

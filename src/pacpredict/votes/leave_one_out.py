@@ -16,8 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.exceptions import InvalidInput, InvalidSubsets, InvalidVotes
-from pacpredict.types import Votes
-from pacpredict.votes.influence_kernel import UNITS_PER_BLOCK, Holders, Scratch, Words, leave_one_out
+from pacpredict.types import IntArray, Votes
+from pacpredict.votes.influence_kernel import (
+    UNITS_PER_BLOCK,
+    Holders,
+    Scratch,
+    Words,
+    find_influential,
+    leave_one_out,
+)
 
 # How many of all units pass the threshold by chance on a contested query, were Z normal and no unit of any influence:
 # Z is two-sided, so a third of a unit.
@@ -91,18 +98,26 @@ class LeaveOneOut:
 
     def apply(self, votes: Votes) -> Votes:
         """Return the leave-one-out votes for plain votes (n_queries, n_models); each row depends on itself alone."""
+        votes = self._check(votes)
+        changed = np.empty_like(votes, order="C")
+        threshold = self.threshold * self.threshold
+        leave_one_out(votes, self.holders, threshold, self.rounds, self._scratch(), changed)
+        return changed
+
+    def most_influential(self, votes: Votes) -> IntArray:
+        """Return the unit with the largest Z for each query, or -1 where all models agree; never show it."""
+        units = np.empty(len(votes), np.int64)
+        find_influential(self._check(votes), self.holders, self._scratch(), units)
+        return units
+
+    def _check(self, votes: Votes) -> Votes:
         if votes.ndim != 2 or votes.shape[1] != self.n_models or votes.dtype != np.int16:
             raise InvalidVotes(
                 f"votes must be int16 of shape (n_queries, {self.n_models}), got {votes.dtype} of shape {votes.shape}"
             )
         if votes.size and not 0 <= votes.min() <= votes.max() < self.n_classes:
             raise InvalidVotes(f"votes must be class indices from 0 to {self.n_classes - 1}")
-        changed = np.empty_like(votes, order="C")
-        threshold = self.threshold * self.threshold
-        leave_one_out(
-            np.ascontiguousarray(votes), self.holders, threshold, self.rounds, self._scratch(), changed
-        )
-        return changed
+        return np.ascontiguousarray(votes)
 
     def _scratch(self) -> Scratch:
         n_words = len(self.holders.words)

@@ -73,7 +73,6 @@ class Curator:
             len(ensemble.classes),
             recipe.budget,
             recipe.n_models,
-            membership=None if recipe.budget.exposure is None else ensemble.space.membership(),
             secret=secret,
             decode=decode or recipe.decode,
             ledger=ledger,
@@ -148,12 +147,12 @@ class Curator:
         """Bound the success of any attack with this prior; by default of membership inference."""
         return self.session.guarantee(self.ensemble.space.priors["membership"] if prior is None else prior)
 
-    def exposure(self) -> FloatArray:
-        """Return, of each unit, the probability of having been trained on that all answers so far leave.
+    def membership_posterior(self) -> FloatArray:
+        """Return each unit's posterior probability of membership, given all answers so far.
 
-        For the owner: whoever may see it learns who is in the pool.
+        For the owner only: it reveals who is in the pool.
         """
-        return self.ensemble.space.exposure(self.session.belief)
+        return self.ensemble.space.membership_posterior(self.session.belief)
 
     def privacy(self) -> dict[str, Any]:
         """Return the guarantee as plain values, for programs and auditors."""
@@ -195,7 +194,8 @@ def report_privacy(
     there is no figure for that.
     """
     budget = recipe.budget
-    promise = Guarantee.of(budget, state, space.priors["membership"])
+    decoder = decode or recipe.decode
+    promise = Guarantee.of(budget, decoder, state, space.priors["membership"])
     return {
         "queries": promise.queries,
         "contested": promise.contested,
@@ -205,12 +205,12 @@ def report_privacy(
         "bounds": space.bounds(budget.total),
         "fpr": promise.fpr,
         "tpr": promise.tpr,
-        "odds_limit": promise.exposure,
-        "odds_delta": None if promise.exposure is None else promise.exposure_delta,
+        "odds_limit": promise.odds_limit,
+        "odds_delta": None if promise.odds_limit is None else promise.odds_delta,
         "epsilon": promise.epsilon,
         "epsilon_tpr": promise.epsilon_tpr,
         "delta": DEFAULT_DELTA,
-        "decoder": decode or recipe.decode,
+        "decoder": decoder,
         "charging": budget.charging,
         "when_exhausted": budget.when_exhausted,
     }

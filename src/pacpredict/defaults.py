@@ -13,8 +13,10 @@ CONSTRUCTION: Final = "balanced"
 DECODE: Final = "argmax"
 CHARGING: Final = "adaptive"
 WHEN_EXHAUSTED: Final = "halt"
-EXPOSURE: Final = 1.0  # how far anybody's log-odds of membership may move, in deployments
-EXPOSURE_DELTA: Final = 1e-9  # the probability, over a life, that Gaussian noise passes that
+# How far the log-odds of any statement about the training set may move, for the default total: a factor of 1.28. What
+# `propose_odds_limit` says for that total; other totals get their own.
+ODDS_LIMIT: Final = 0.25
+ODDS_DELTA: Final = 1e-9  # the probability, over a life, that Gaussian noise passes that
 LEARNER: Final = "xgboost"
 TUNE: Final = "none"
 TUNE_FOR: Final = "accuracy"

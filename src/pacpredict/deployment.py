@@ -11,7 +11,6 @@ from pacpredict.artifact.make import store_models, train_missing
 from pacpredict.artifact.workshop import Workshop
 from pacpredict.core.belief import Belief
 from pacpredict.core.decode import Decoder
-from pacpredict.core.exposure import Membership
 from pacpredict.curator import Answers, Curator, report_privacy
 from pacpredict.exceptions import InvalidInput, LedgerConflict
 from pacpredict.learners.learner import Learner
@@ -26,7 +25,7 @@ from pacpredict.ledger.verify import Verification, checked_entries, verify
 from pacpredict.ledger.witnessed import WitnessedLedger
 from pacpredict.mechanism.evidence import Evidence, weigh
 from pacpredict.mechanism.ledger import Entry, Failpoints, State, nowhere
-from pacpredict.mechanism.limit import Limit, limit_warning
+from pacpredict.mechanism.limit import limit_warning
 from pacpredict.mechanism.secret import Secret
 from pacpredict.training.cluster import Cluster
 from pacpredict.training.fit import Fit, Progress, no_progress
@@ -183,14 +182,14 @@ class Deployment(Closing):
         """Return the guarantee as plain values, for programs and auditors."""
         return report_privacy(self.artifact.recipe, self.artifact.space, self._ledger.load(), self._decode)
 
-    def exposure(self) -> FloatArray:
-        """Return, of each unit, the probability of having been trained on that all answers so far leave.
+    def membership_posterior(self) -> FloatArray:
+        """Return each unit's posterior probability of membership, given all answers so far.
 
-        For the owner: whoever may see it learns who is in the pool.
+        For the owner only: it reveals who is in the pool.
         """
         state, n_models = self._ledger.load(), self.artifact.recipe.n_models
         belief = Belief.uniform(n_models) if state is None else Belief(state.log_belief)
-        return self.artifact.space.exposure(belief)
+        return self.artifact.space.membership_posterior(belief)
 
     @property
     def decoder(self) -> Decoder:
@@ -236,10 +235,9 @@ class Deployment(Closing):
         """
         recipe, ledger = self.artifact.recipe, self._ledger.ledger
         prior = Belief.uniform(recipe.n_models)
-        limit = Limit.of(recipe.budget, _membership(self.artifact), prior)
         entries = checked_entries(ledger, ledger.head())
         n_classes = len(self.artifact.classes)
-        return weigh(entries, n_classes, recipe.budget, prior, limit, sequences, points)
+        return weigh(entries, n_classes, recipe.budget, prior, sequences, points)
 
     def chain_at(self, sequence: int) -> bytes | None:
         """Return what stands for the history up to a release; None if it has not come so far."""
@@ -310,11 +308,7 @@ def upgrade(
 
 def _verify(artifact: Artifact, ledger: SqlLedger) -> Verification:
     recipe, prior = artifact.recipe, Belief.uniform(artifact.recipe.n_models)
-    return verify(ledger, len(artifact.classes), recipe.budget, prior, _membership(artifact))
-
-
-def _membership(artifact: Artifact) -> Membership | None:
-    return None if artifact.recipe.budget.exposure is None else artifact.space.membership()
+    return verify(ledger, len(artifact.classes), recipe.budget, prior)
 
 
 def home_of(artifact: Artifact) -> Home:

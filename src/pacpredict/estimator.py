@@ -26,7 +26,7 @@ from pacpredict.mechanism.budget import Charging, WhenExhausted
 from pacpredict.mechanism.guarantee import Guarantee
 from pacpredict.mechanism.ledger import MemoryLedger
 from pacpredict.mechanism.limit import limit_warning
-from pacpredict.mechanism.planned_budget import plan_budget
+from pacpredict.mechanism.planned_budget import OddsLimit, plan_budget
 from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.kind import AnySchema
 from pacpredict.rows.sizes import ImageSize
@@ -72,8 +72,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         docs/threat-model.md says what they mean.
     charging, when_exhausted
         See Budget.
-    exposure_limit
-        How far the logarithm of anybody's odds of having been trained on may move, in any history; None for no limit.
+    odds_limit
+        How far answers may move the log-odds of any statement about the training set, in every history: a number,
+        "auto" for what goes with the total (0.25 for the default one), or None for no limit.
     construction, rate
         How subsets are drawn: "balanced" puts each unit into the share `rate` of them; "half-partitions" cuts the
         units into two halves, n_models / 2 times.
@@ -109,7 +110,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     n_deployments_
         How many deployments over some of the same records this process knows of, this one included: each fit is one.
     units_
-        Of each record that was trained on the number of its unit: `exposure()[units_]` has a figure for each record.
+        The unit of each record that was trained on: `membership_posterior()[units_]` has a figure for each record.
     curator_
         What answers: ensemble, session and ledger.
     """
@@ -129,7 +130,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         decode: Decoder = defaults.DECODE,
         charging: Charging = defaults.CHARGING,
         when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
-        exposure_limit: float | None = defaults.EXPOSURE,
+        odds_limit: OddsLimit = "auto",
         construction: Construction = defaults.CONSTRUCTION,
         rate: float = defaults.RATE,
         person_per_row: bool = False,
@@ -155,7 +156,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.decode = decode
         self.charging = charging
         self.when_exhausted = when_exhausted
-        self.exposure_limit = exposure_limit
+        self.odds_limit = odds_limit
         self.construction = construction
         self.rate = rate
         self.person_per_row = person_per_row
@@ -256,13 +257,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         check_is_fitted(self)
         return self.curator_.guarantee(prior)
 
-    def exposure(self) -> npt.NDArray[np.float64]:
-        """Return, of each unit, the probability of having been trained on that all answers so far leave.
+    def membership_posterior(self) -> npt.NDArray[np.float64]:
+        """Return each unit's posterior probability of membership, given all answers so far.
 
-        1/2 says that they told nothing. For the owner: whoever may see it learns who is in the pool.
+        1/2 means that they revealed nothing. For the owner only: it reveals who is in the pool.
         """
         check_is_fitted(self)
-        return self.curator_.exposure()
+        return self.curator_.membership_posterior()
 
     def save(self, path: str | Path) -> None:
         """Write an artifact with the models, the secret and the ledger; from now on answers are recorded there."""
@@ -295,7 +296,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             decode=recipe.decode,
             charging=recipe.budget.charging,
             when_exhausted=recipe.budget.when_exhausted,
-            exposure_limit=recipe.budget.exposure,
+            odds_limit=recipe.budget.odds_limit,
             construction=recipe.construction,
             rate=recipe.rate,
             person_per_row=units.kind == "person" and units.count == len(units.of_record),
@@ -332,7 +333,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             prior=membership_prior(self.rate, self.n_models),
             charging=self.charging,
             when_exhausted=self.when_exhausted,
-            exposure=self.exposure_limit,
+            odds_limit=self.odds_limit,
         )
         return Recipe(
             _seed(self.random_state), budget, self.n_models, self.construction, self.rate, self.decode

@@ -42,7 +42,7 @@ PacPredictError
 ├── QuotaReached              the key may not ask more; nothing was drawn or charged
 │   └── RateReached           it may, after a while
 ├── BudgetExhausted           the release would pass the total budget; nothing was drawn or charged
-├── ExposureReached           a vector could move somebody's odds past the limit; nothing was drawn or charged
+├── OddsLimitReached          a vector could move odds past the limit; nothing was drawn or charged
 └── LedgerError               the ledger could not take the release; nothing was released
     ├── LedgerConflict        the ledger is not where this session left it
     │   └── ForeignLedger     the ledger belongs to another deployment
@@ -260,8 +260,8 @@ class BudgetExhausted(PacPredictError):
         return partial(BudgetExhausted, needed_nats=self.needed_nats, left_nats=self.left_nats), (str(self),)
 
 
-class ExposureReached(PacPredictError):
-    """A release of real outputs that the limit on exposure does not allow; a label would come from the belief."""
+class OddsLimitReached(PacPredictError):
+    """A release of real outputs that the limit on odds does not allow; a label would come from the belief."""
 
 
 class LedgerError(PacPredictError):

@@ -17,9 +17,9 @@ import numba
 import numpy as np
 from llvmlite.binding import get_host_cpu_name
 
-from pacpredict.audit.games import Board, Rules, play
+from pacpredict.audit.games import Rules, play
 from pacpredict.core.compiled import cache_of, digest_of_sources
-from pacpredict.core.exposure import reach_of_noise
+from pacpredict.core.odds_limit import reach_of_noise, spread_of
 from pacpredict.core.release import answer_votes
 from pacpredict.core.simulate import simulate
 from pacpredict.learners.heads.logistic import fit_logistic
@@ -27,7 +27,6 @@ from pacpredict.learners.heads.problem import Problem
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.evidence import weigh
 from pacpredict.mechanism.ledger import MemoryLedger
-from pacpredict.mechanism.limit import NO_LIMIT
 from pacpredict.mechanism.question import Request
 from pacpredict.mechanism.replay import replay
 from pacpredict.mechanism.session import Session
@@ -70,8 +69,8 @@ def _compile_releases() -> None:
     session = Session(2, budget, 2, ledger=ledger)
     session.answer_all(votes)
     session.serve([Request.of(session.ballots(votes)), Request.of(session.ballots(votes))])
-    replay(ledger.entries(), 2, budget.step, session.prior)
-    weigh(ledger.entries(), 2, budget, session.prior, NO_LIMIT, [1], [1])
+    replay(ledger.entries(), 2, budget, session.prior)
+    weigh(ledger.entries(), 2, budget, session.prior, [1], [1])
     simulate(votes, [0, 1], budget.step, n_trials=1, seed=0, membership=np.eye(2), n_jobs=1)
 
 
@@ -105,11 +104,9 @@ def _compile_heads() -> None:
 
 def _compile_games() -> None:
     """Play a game of an audit, whose adversaries and decoders are values and not types."""
-    # Nine units are two bytes: only of two or more is the order in memory, here Fortran's, a type of its own.
-    membership = np.array([[True], [False]]).repeat(9, axis=1)
-    board = Board(np.array([[0, 1]], np.int16), membership, np.arange(9))
-    play(board, 0, "random", Rules("gaussian", 1.0, 1), n_runs=1)
+    play(np.array([[0, 1]], np.int16), np.array([True, False]), "random", Rules("gaussian", 1.0, 1), n_runs=1)
     reach_of_noise(np.eye(2, 1), np.ones(1), 0, 0.5)  # the claims' lint calls it from Python
+    spread_of(np.zeros(2), np.zeros(2), 0)  # and so do releases of vectors
 
 
 def _version() -> str:

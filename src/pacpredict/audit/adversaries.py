@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pacpredict.audit.estimates import Estimate, TruePositives, clopper_pearson, roc, success_ceiling
-from pacpredict.audit.games import Board, Choice, Game, Reading, Rules, play
+from pacpredict.audit.games import Choice, Game, Reading, Rules, play
 from pacpredict.audit.membership import division
 from pacpredict.audit.subject import Subject
 from pacpredict.types import FloatArray, IntArray, Votes
@@ -38,8 +38,6 @@ N_STEPS = 400
 TOTAL = 0.1109
 # Votes that are looked at together: 16 MiB of doubles for 128 models.
 _RECORDS_AT_A_TIME = 16_384
-# Units beside the target whose odds are watched in each game.
-_N_WATCHED = 63
 
 
 class Duel(NamedTuple):
@@ -56,8 +54,8 @@ class Duel(NamedTuple):
     success: Estimate
     ceiling: float
     true_positives: list[TruePositives]
-    largest_odds: float  # shift of anybody's log-odds who was watched, ever
-    beyond: Estimate  # share of runs in which these passed the claimed limit
+    largest_spread: float  # of log-likelihoods over the subsets, ever
+    beyond: Estimate  # share of runs in which it passed the claimed limit
 
 
 def told_about(votes: Votes, membership: FloatArray) -> FloatArray:
@@ -145,11 +143,10 @@ def duel(
             subject, contested, int(target), bout.adversary, found[i] if len(found) else None
         )
         told.append(share)
-        board = Board(votes, subject.membership, _watched(subject, int(target), rng))
         games.append(
             play(
-                board,
-                0,
+                votes,
+                subject.membership[:, target],
                 _CHOICES[bout.adversary],
                 bout.rules,
                 bout.runs_each,
@@ -179,13 +176,6 @@ def _askable(
     return np.ascontiguousarray(contested[kept]), float(told[order[0]])
 
 
-def _watched(subject: Subject, target: int, rng: np.random.Generator) -> IntArray:
-    """Return the target and some others whose odds can move."""
-    share = subject.membership.mean(axis=0)
-    others = np.setdiff1d(np.flatnonzero((share > 0) & (share < 1)), [target])
-    return np.concatenate([[target], rng.permutation(others)[:_N_WATCHED]])
-
-
 def _score(subject: Subject, kind: str, bout: Bout, games: Sequence[Game], told: float) -> Duel:
     rules, budget = bout.rules, subject.budget
     shifts, members = (
@@ -196,7 +186,7 @@ def _score(subject: Subject, kind: str, bout: Bout, games: Sequence[Game], told:
     share = float(subject.membership.mean())
     prior_odds = np.log(share / (1 - share))
     right = (shifts + prior_odds > 0) == members
-    total, claimed = rules.step * rules.n_steps, np.inf if budget.exposure is None else budget.exposure
+    total, claimed = rules.step * rules.n_steps, budget.epsilon
     delta = rules.delta if rules.mechanism == "gaussian" else 0.0
     return Duel(
         bout.adversary,

@@ -41,7 +41,7 @@ def duels_section(audit: Audit) -> Markup:
             show(one.told),
             measured(one.success),
             show(one.ceiling),
-            moved(one.largest_odds),
+            moved(one.largest_spread),
         ]
         for one in audit.duels
     ]

@@ -8,7 +8,7 @@ Checked is, in lives that draw from a seeded generator, that
     draws        of labels that the belief answers with are as likely as it says, whatever the secret is
     charges      are made for every release that could tell something, and nothing is released beyond the total
     information  about the secret is on average no more than what was charged
-    odds         of nobody's membership move beyond the limit
+    odds         of no two subsets move against each other beyond the limit
     success      of the attack on the target is no more than promised
 
 and of what is served, which no seed repeats, that
@@ -122,19 +122,19 @@ def _judge(scene: Scene, seen: Seen) -> list[Finding]:
             f"{np.mean(seen.learnt):.4f} nats learnt, {np.mean(seen.charged):.4f} charged, on average",
         ),
     ]
-    if claimed.exposure is not None:
-        beyond = sum(shift > claimed.exposure for shift in seen.largest)
-        delta = 0.0 if scene.finite else claimed.exposure_delta
+    if claimed.odds_limit is not None:
+        beyond = sum(spread > claimed.odds_limit for spread in seen.largest)
+        delta = 0.0 if scene.finite else claimed.odds_delta
         kept = not beyond or clopper_pearson(beyond, len(seen.largest)).low <= delta
-        words = f"beyond the limit of {claimed.exposure:g} in {beyond} of {len(seen.largest)} lives"
+        words = f"beyond the limit of {claimed.odds_limit:g} in {beyond} of {len(seen.largest)} lives"
         findings.append(Finding("odds", kept, words))
     right = clopper_pearson(sum(seen.right), len(seen.right))
     share = scene.membership[:, scene.targets].mean(axis=0)
     ceiling = success_ceiling(
         claimed.total,
         float(np.maximum(share, 1 - share).max()),
-        claimed.exposure,
-        0.0 if scene.finite else claimed.exposure_delta,
+        claimed.odds_limit,
+        0.0 if scene.finite else claimed.odds_delta,
     )
     words = f"{right.value:.3f} ({right.low:.3f} to {right.high:.3f}, level {LEVEL}), at most {ceiling:.3f}"
     return [*findings, Finding("success", not right.passes(ceiling), words)]

@@ -172,7 +172,7 @@ def rate_over_trials(hits: npt.ArrayLike, cases: npt.ArrayLike) -> Estimate:
 
 
 def roc(
-    scores: FloatArray, members: BoolArray, budget_nats: float, exposure: float | None, delta: float
+    scores: FloatArray, members: BoolArray, budget_nats: float, odds_limit: float | None, delta: float
 ) -> list[TruePositives]:
     """Measure what the test "yes beyond a threshold" finds, by scores (n_trials, n_cases) of each trial's cases.
 
@@ -189,7 +189,8 @@ def roc(
         alarms = ((scores > threshold) & ~members).sum(axis=1)
         accused = rate_over_trials(alarms, (~members).sum(axis=1))
         ceiling, surely = (
-            true_positives(budget_nats, 0.5, exposure, delta, rate) for rate in (fpr, max(fpr, accused.high))
+            true_positives(budget_nats, 0.5, odds_limit, delta, rate)
+            for rate in (fpr, max(fpr, accused.high))
         )
         tpr = rate_over_trials(hits, members.sum(axis=1))
         found.append(TruePositives(fpr, accused, tpr, ceiling, surely))
@@ -211,11 +212,11 @@ def curve(
     return points
 
 
-def success_ceiling(budget_nats: float, prior: float, exposure: float | None, delta: float) -> float:
+def success_ceiling(budget_nats: float, prior: float, odds_limit: float | None, delta: float) -> float:
     """Return how often membership can be told at most: by what nats allow, and by the limit on odds."""
     by_nats = success_after(budget_nats, prior)
-    if exposure is None:
+    if odds_limit is None:
         return by_nats
     # Under (epsilon, delta)-DP whichever is larger (docs/theory.md, 6).
-    by_odds = max(success_for_epsilon(exposure, delta), prior + (1 - prior) * delta)
+    by_odds = max(success_for_epsilon(odds_limit, delta), prior + (1 - prior) * delta)
     return min(by_nats, by_odds)

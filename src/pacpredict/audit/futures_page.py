@@ -30,7 +30,7 @@ def futures_section(audit: Audit) -> Markup:
                 f"{last.charged_nats:.3g}",
                 measured(last.success),
                 show(last.ceiling),
-                moved(found.largest_shift),
+                moved(found.largest_spread),
             ]
         )
     table = figures(["what is asked", "questions", "nats charged", "told", "at most", "log-odds moved"], rows)

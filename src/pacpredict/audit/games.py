@@ -12,20 +12,19 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pacpredict.core import kernel
-from pacpredict.core.belief import Belief
 from pacpredict.core.channel import uniform_of
 from pacpredict.core.compiled import compiled, compiled_allocating
 from pacpredict.core.decode import Mechanism
-from pacpredict.core.exposure import Bits, Membership, add_up, fill_tables
 from pacpredict.core.release import RELEASED, Ground, Terms, answer_contested, lay_ground
 from pacpredict.core.tally import Query, Tally, query_of, tally_votes
 from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
 
 # How the next query is chosen: at random; always the first of them; the one that tells most about the target under the
-# present belief; likewise about whoever's odds are farthest out by now; the one that divides the belief most evenly.
-Choice = Literal["random", "first", "target", "anybody", "divided"]
-CHOICES: tuple[Choice, ...] = ("random", "first", "target", "anybody", "divided")
-_RANDOM, _FIRST, _TARGET, _ANYBODY = range(4)
+# present belief; the one that would move the two subsets that are farthest apart most; the one that divides the belief
+# most evenly.
+Choice = Literal["random", "first", "target", "extremes", "divided"]
+CHOICES: tuple[Choice, ...] = ("random", "first", "target", "extremes", "divided")
+_RANDOM, _FIRST, _TARGET, _EXTREMES = range(4)
 
 # What the adversary sees: the whole history, or the labels that a decoder reads off it.
 Reading = Literal["history", "argmax", "map"]
@@ -44,7 +43,7 @@ class Rules(NamedTuple):
     mechanism: Mechanism
     step: float
     n_steps: int
-    limit: float | None = None  # on anybody's log-odds
+    limit: float | None = None  # on the spread of log-likelihoods over the subsets
     delta: float = 0.0  # with Gaussian noise, the probability that a run may pass it
 
 
@@ -52,23 +51,17 @@ class Rules(NamedTuple):
 class Game:
     """What came of many runs."""
 
+    secrets: IntArray  # (n_runs,)
+    log_belief: FloatArray  # (n_runs, n_models) of the adversary, at the end
     shifts: FloatArray  # (n_runs,) of the target's log-odds in the adversary's eyes, at the end
     members: BoolArray  # whether the target was trained on
-    largest: FloatArray  # the largest shift of the log-odds of anybody who is watched, at any time
+    largest: FloatArray  # the largest spread of log-likelihoods over the subsets, at any time
     released: IntArray  # answers that came from the secret
 
 
-class Board(NamedTuple):
-    """Votes (n_queries, n_models) that may be asked about, whose odds the limit is about, and who is watched."""
-
-    votes: Votes
-    membership: BoolArray  # (n_models, n_units)
-    watched: IntArray  # units
-
-
 def play(
-    board: Board,
-    target: int,
+    votes: Votes,
+    member: BoolArray,
     choice: Choice,
     rules: Rules,
     n_runs: int,
@@ -76,43 +69,31 @@ def play(
     reading: Reading = "history",
     seed: int = 1,
 ) -> Game:
-    """Play a game many times, each with a secret of its own; `target` is a place among those who are watched."""
-    m = board.votes.shape[1]
-    prior = Belief.uniform(m)
-    watched = board.membership[:, board.watched]
-    odds = Membership.of(watched, prior)
-    everybody = (
-        odds if board.watched.size == board.membership.shape[1] else Membership.of(board.membership, prior)
-    )
-    terms = Terms(
-        rules.step,
-        rules.mechanism == "channel",
-        math.inf if rules.limit is None else rules.limit,
-        rules.delta / rules.n_steps,
-        False,
-    )
-    n_classes = int(board.votes.max()) + 1
+    """Play a game many times, each with a secret of its own.
+
+    The adversary may ask about any of the votes (n_queries, n_models) and is after a unit; `member` says which subsets
+    have it.
+    """
+    m = votes.shape[1]
+    epsilon = math.inf if rules.limit is None else rules.limit
+    terms = Terms(rules.step, rules.mechanism == "channel", epsilon, rules.delta / rules.n_steps, False)
     generator = np.random.Generator(np.random.SFC64(seed))
     secrets = generator.integers(m, size=n_runs)
-    shifts, largest, released = np.empty(n_runs), np.zeros(n_runs), np.zeros(n_runs, np.int64)
-    which = (target, CHOICES.index(choice), READINGS.index(reading))
+    log_belief, largest = np.empty((n_runs, m)), np.zeros(n_runs)
+    released = np.zeros(n_runs, np.int64)
+    n_classes, which = int(votes.max()) + 1, (CHOICES.index(choice), READINGS.index(reading))
     _play_all(
-        tally_votes(board.votes, n_classes),
-        board.votes,
-        n_classes,
-        watched.T.astype(np.float64),
-        which,
-        terms,
-        everybody.bits,
-        odds.bits,
-        secrets,
-        rules.n_steps,
-        generator,
-        shifts,
-        largest,
-        released,
+        *(tally_votes(votes, n_classes), votes, n_classes, member.astype(np.float64), which, terms),
+        *(secrets, rules.n_steps, generator, log_belief, largest, released),
     )
-    return Game(shifts, watched[secrets, target], largest, released)
+    shifts = log_odds(np.exp(log_belief), member) - log_odds(np.full((1, m), 1 / m), member)
+    return Game(secrets, log_belief, shifts, member[secrets], largest, released)
+
+
+def log_odds(beliefs: FloatArray, member: BoolArray) -> FloatArray:
+    """Return the log-odds of a unit's membership under each belief (n, n_models)."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(beliefs[:, member].sum(axis=1)) - np.log(beliefs[:, ~member].sum(axis=1)))
 
 
 @compiled_allocating
@@ -120,48 +101,40 @@ def _play_all(
     tally: Tally,
     votes: Votes,
     n_classes: int,
-    members: FloatArray,
-    which: tuple[int, int, int],
+    member: FloatArray,
+    which: tuple[int, int],
     terms: Terms,
-    bits: Bits,
-    watched: Bits,
     secrets: IntArray,
     n_steps: int,
     generator: np.random.Generator,
-    shifts: FloatArray,
+    beliefs: FloatArray,
     largest: FloatArray,
     released: IntArray,
 ) -> None:
     m, k_max = votes.shape[1], tally.n_voted.max()
-    tables, inside = np.empty((watched.members.shape[1], 256)), np.empty(watched.prior_odds.size)
-    track, log_belief, seen, belief = np.empty(2), np.empty(m), np.empty(m), np.empty(m)
-    ground = lay_ground(log_belief, track, bits, terms, k_max)
+    log_belief, seen, belief = np.empty(m), np.empty(m), np.empty(m)
+    ground = lay_ground(log_belief, np.full(m, -math.log(m)), k_max)
     normals, noisy = np.empty(k_max - 1), np.empty(k_max - 1)
     by_class, both = np.empty(n_classes), np.empty(n_classes)
     for run in range(secrets.size):
         log_belief[:] = -math.log(m)
         seen[:] = -math.log(m)
-        track[0], track[1] = terms.epsilon, 0.0
-        # Whoever sees everything believes what the mechanism believes.
-        eyes = log_belief if which[2] == _HISTORY else seen
+        # An adversary who sees everything believes what the mechanism believes.
+        eyes = log_belief if which[1] == _HISTORY else seen
         largest[run], released[run] = _play(
-            *(tally, votes, members, which, terms, watched, secrets[run], n_steps, generator, ground, eyes),
-            *(normals, noisy, belief, by_class, both, tables, inside),
+            *(tally, votes, member, which, terms, secrets[run], n_steps, generator, ground, eyes),
+            *(normals, noisy, belief, by_class, both),
         )
-        total = fill_tables(eyes, tables)
-        add_up(watched.members, tables, inside)
-        odds = inside[which[0]] / (total - inside[which[0]])
-        shifts[run] = math.log(odds / watched.prior_odds[which[0]])
+        beliefs[run] = eyes
 
 
 @compiled
 def _play(
     tally: Tally,
     votes: Votes,
-    members: FloatArray,
-    which: tuple[int, int, int],
+    member: FloatArray,
+    which: tuple[int, int],
     terms: Terms,
-    watched: Bits,
     secret: int,
     n_steps: int,
     generator: np.random.Generator,
@@ -172,17 +145,17 @@ def _play(
     belief: FloatArray,
     by_class: FloatArray,
     both: FloatArray,
-    tables: FloatArray,
-    inside: FloatArray,
 ) -> tuple[float, int]:
-    """Ask until the total is spent; returns how far anybody's odds ever were, and how often the secret answered."""
-    target, choice, reading = which
+    """Ask until the total is spent; returns the largest spread ever, and how often the secret answered."""
+    choice, reading = which
     farthest, n_released, chosen, last = 0.0, 0, 0, -1
     for step in range(n_steps):
         if choice == _RANDOM:
             chosen = int(generator.random() * votes.shape[0])
+        elif choice == _EXTREMES:
+            chosen = _most_separating(votes, eyes, by_class)
         elif choice != _FIRST:
-            about = members[target] if choice in (_TARGET, _ANYBODY) else members[0, :0]
+            about = member if choice == _TARGET else member[:0]
             chosen = _most_telling(votes, about, eyes, belief, by_class, both)
         query = query_of(tally, chosen)
         for i in range(query.n_voted - 1):
@@ -194,25 +167,29 @@ def _play(
             _read_label(query, by_argmax, terms.b, eyes)
         elif reading != _HISTORY and how == RELEASED:
             last = _read_lean(query, by_map, last, eyes)
-        now, who = _farthest(watched, ground.log_belief, tables, inside)
-        farthest = max(farthest, now)
-        target = who if choice == _ANYBODY else target
+        farthest = max(farthest, kernel.largest(ground.log_belief) - kernel.smallest(ground.log_belief))
     return farthest, n_released
 
 
 @compiled
-def _farthest(
-    watched: Bits, log_belief: FloatArray, tables: FloatArray, inside: FloatArray
-) -> tuple[float, int]:
-    """Return the largest shift of anybody's log-odds, and whose it is."""
-    total = fill_tables(log_belief, tables)
-    add_up(watched.members, tables, inside)
-    farthest, who = 0.0, 0
-    for u in range(inside.size):
-        shift = abs(math.log(inside[u] / (total - inside[u]) / watched.prior_odds[u]))
-        if shift > farthest:
-            farthest, who = shift, u
-    return farthest, who
+def _most_separating(votes: Votes, log_belief: FloatArray, by_class: FloatArray) -> int:
+    """Find the query that could move the likeliest and the least likely subset farthest apart.
+
+    They must vote differently, and the fewer believe in either side, the farther one answer moves it.
+    """
+    high = low = 0
+    for i in range(log_belief.size):
+        high = i if log_belief[i] > log_belief[high] else high
+        low = i if log_belief[i] < log_belief[low] else low
+    best, least = 0, np.inf
+    for q in range(votes.shape[0]):
+        by_class[:] = 0.0
+        for i in range(log_belief.size):
+            by_class[votes[q, i]] += math.exp(log_belief[i])
+        smaller = min(by_class[votes[q, high]], by_class[votes[q, low]])
+        if (votes[q, high] != votes[q, low] or high == low) and smaller < least:
+            best, least = q, smaller
+    return best
 
 
 @compiled

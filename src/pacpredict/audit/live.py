@@ -1,8 +1,7 @@
-"""What the releases of a live deployment have exposed so far, replayed from its ledger. For the owner's eyes.
+"""What the releases of a live deployment have revealed so far, replayed from its ledger. For the owner only.
 
-Whoever sees which units are exposed learns who is in the pool. Information that a history revealed is the divergence of
-what is believed by now from what was at first: in one history it may be more than what was charged, on average over
-histories it is not.
+The units that are named are in the pool. The information that a history revealed is the divergence of the posterior
+from the prior: in one history it may be more than what was charged, on average over histories it is not.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ import numpy as np
 from pacpredict.core.belief import Belief
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidInput
-from pacpredict.mechanism.limit import Limit
 from pacpredict.mechanism.replay import retrace
 from pacpredict.types import FloatArray, IntArray
 
@@ -30,11 +28,12 @@ class Moment(NamedTuple):
     answers: int
     charged_nats: float
     learnt_nats: float  # about the secret, by this very history
-    largest_shift: float  # of anybody's log-odds
+    spread: float  # of log-likelihoods over the subsets: what the limit on odds is about
+    largest_shift: float  # of the log-odds of any unit's membership
     typical_shift: float  # the root of their mean square
 
 
-class Exposed(NamedTuple):
+class MovedUnit(NamedTuple):
     """A unit and what an attacker who knows everything but the secret believes about it now."""
 
     unit: int
@@ -44,59 +43,57 @@ class Exposed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Exposure:
+class LedgerReview:
     moments: Sequence[Moment]
-    most_exposed: Sequence[Exposed]
+    most_moved: Sequence[MovedUnit]
     total_nats: float
     limit: float | None
     unit: str
 
 
-def expose(deployment: Deployment, *, n_named: int = N_NAMED) -> Exposure:
-    """Replay a ledger and say what it exposed; the deployment's history is verified first, bit for bit."""
+def review(deployment: Deployment, *, n_named: int = N_NAMED) -> LedgerReview:
+    """Replay a ledger and say what it revealed; the deployment's history is verified first, bit for bit."""
     points = deployment.course.points(_MOMENTS)
     if not points:
-        raise InvalidInput("this deployment has answered nothing yet: its releases have exposed nobody")
+        raise InvalidInput("this deployment has answered nothing yet: there is nothing to review")
     deployment.verify()
     artifact = deployment.artifact
     recipe, space = artifact.recipe, artifact.space
     prior, budget = Belief.uniform(recipe.n_models), recipe.budget
-    membership = space.membership()
-    states = retrace(
-        deployment.entries(),
-        len(artifact.classes),
-        budget.step,
-        prior,
-        limit=Limit.of(budget, membership, prior),
-        total_steps=budget.total_steps,
-        stops={point.sequence for point in points},
-    )
-    moments = []
+    stops = {point.sequence for point in points}
+    states = retrace(deployment.entries(), len(artifact.classes), budget, prior, stops=stops)
+    moments, before = [], _log_odds(space.membership_posterior(prior))
     for point, state in zip(points, states, strict=True):
         belief = Belief(state.log_belief)
-        shifts = membership.shifts(belief)
+        shifts = _shifts(space.membership_posterior(belief), before)
         moments.append(
             Moment(
                 datetime.fromisoformat(point.time),
                 point.sequence,
                 budget.nats(point.steps),
                 belief.divergence(prior),
+                float(np.ptp(belief.log_probabilities)),
                 float(np.abs(shifts).max()),
                 float(np.sqrt(np.mean(shifts**2))),
             )
         )
-    probabilities, before = space.exposure(belief), space.exposure(prior)
-    named = _most_exposed(probabilities, before, space.units.of_record, n_named)
-    return Exposure(moments, named, budget.total, budget.exposure, space.units.kind)
+    named = _most_moved(space.membership_posterior(belief), before, space.units.of_record, n_named)
+    return LedgerReview(moments, named, budget.total, budget.odds_limit, space.units.kind)
 
 
-def _most_exposed(now: FloatArray, before: FloatArray, of_record: IntArray, n_named: int) -> list[Exposed]:
-    shifts = _log_odds(now) - _log_odds(before)
+def _most_moved(now: FloatArray, before: FloatArray, of_record: IntArray, n_named: int) -> list[MovedUnit]:
+    shifts = _shifts(now, before)
     chosen = np.argsort(-np.abs(shifts), kind="stable")[:n_named]
     return [
-        Exposed(int(u), np.flatnonzero(of_record == u).tolist(), float(now[u]), float(shifts[u]))
+        MovedUnit(int(u), np.flatnonzero(of_record == u).tolist(), float(now[u]), float(shifts[u]))
         for u in chosen
     ]
+
+
+def _shifts(now: FloatArray, before: FloatArray) -> FloatArray:
+    """Return how far the log-odds of units have moved; those of a unit in all subsets or in none cannot."""
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(_log_odds(now) - before, nan=0.0)
 
 
 def _log_odds(p: FloatArray) -> FloatArray:

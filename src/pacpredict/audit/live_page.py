@@ -1,8 +1,8 @@
-"""What a live deployment has exposed, as a page for its owner."""
+"""What a live deployment has revealed, as a page for its owner."""
 
 from collections.abc import Sequence
 
-from pacpredict.audit.live import Exposure
+from pacpredict.audit.live import LedgerReview
 from pacpredict.pages.document import document, figure, figures, legend, section
 from pacpredict.pages.markup import Child, Markup, join, tag
 from pacpredict.pages.svg import Point, Scale, Series, plot, ticks
@@ -11,40 +11,40 @@ from pacpredict.pages.svg import Point, Scale, Series, plot, ticks
 ROWS = "rows of the data, from 0"
 
 
-def render_exposure(name: str, exposure: Exposure) -> str:
+def render_review(name: str, found: LedgerReview) -> str:
     """Return the page about a live deployment, for its owner."""
-    last, unit = exposure.moments[-1], exposure.unit
+    last, unit = found.moments[-1], found.unit
     says = (
-        f"{last.answers:,} answers, for which {last.charged_nats:.3g} of {exposure.total_nats:.3g} nats were charged, "
-        f"revealed {last.learnt_nats:.3g} nats about the secret. Nobody's log-odds moved by more than "
-        f"{last.largest_shift:.3g}"
+        f"{last.answers:,} answers, for which {last.charged_nats:.3g} of {found.total_nats:.3g} nats were charged, "
+        f"revealed {last.learnt_nats:.3g} nats about the secret. The log-odds of statements about the training set "
+        f"moved by at most {last.spread:.3g}"
     )
-    limit = "." if exposure.limit is None else f"; the limit is {exposure.limit:g}."
+    limit = "." if found.limit is None else f"; the limit is {found.limit:g}."
     rows: list[list[Child]] = [
         [str(one.unit), some_records(one.records), f"{100 * one.probability:.4f} %", f"{one.shift:+.3g}"]
-        for one in exposure.most_exposed
+        for one in found.most_moved
     ]
     return document(
-        f"Exposure of {name}",
+        f"What the answers of {name} revealed",
         tag(
             "main",
             tag(
                 "header",
-                tag("h1", f"Exposure of {name}"),
+                tag("h1", f"What the answers of {name} revealed"),
                 tag("p", "For the owner only: this tells who is in the pool.", class_="faint"),
             ),
             tag("div", tag("p", says + limit), class_="promise"),
-            section("Over time", *_over_time(exposure)),
+            section("Over time", *_over_time(found)),
             section(
-                f"The most exposed {unit}s",
+                f"{unit.capitalize()}s whose odds moved most",
                 figures([unit, ROWS, "trained on, by belief", "log-odds moved"], rows, n_words=2),
             ),
         ),
     )
 
 
-def _over_time(exposure: Exposure) -> list[Markup]:
-    moments = exposure.moments
+def _over_time(found: LedgerReview) -> list[Markup]:
+    moments = found.moments
     x = Scale(
         0, moments[-1].answers, [(v, f"{v:,.0f}") for v in ticks(0, moments[-1].answers, 5)], name="answers"
     )

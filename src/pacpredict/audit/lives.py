@@ -97,7 +97,7 @@ class Seen:
     beyond_total: int = 0  # releases
     learnt: list[float] = field(default_factory=list)  # nats, of each life
     charged: list[float] = field(default_factory=list)
-    largest: list[float] = field(default_factory=list)  # shift of anybody's log-odds, of each life
+    largest: list[float] = field(default_factory=list)  # spread of log-likelihoods, of each life
     right: list[bool] = field(default_factory=list)  # about the target, in lives that were after one
 
     def products(self) -> FloatArray:
@@ -119,7 +119,6 @@ class Scene(NamedTuple):
     membership: (
         FloatArray  # (n_models, n_units), 1 for those within: multiplied with a belief after every answer
     )
-    prior_odds: FloatArray  # (n_units,), their logarithms
     targets: IntArray
     claimed: Budget
     finite: bool  # labels through a channel, instead of noise
@@ -136,7 +135,7 @@ def set_scene(votes: Votes, membership: BoolArray, claimed: Budget, finite: bool
     upper = (votes == votes.max(axis=1)[:, None]).astype(np.float64)
     one_sided = np.argsort(np.abs(upper.mean(axis=1) - 0.5), kind="stable")[::-1][: _N_CANDIDATES // 2]
     kept = np.unique(np.concatenate([by_target, one_sided]))
-    return Scene(votes[kept], upper[kept], members, np.log(share / (1 - share)), targets, claimed, finite)
+    return Scene(votes[kept], upper[kept], members, targets, claimed, finite)
 
 
 def _most_told(votes: Votes, members: FloatArray) -> FloatArray:
@@ -218,9 +217,12 @@ class Life:
         self.believed += 1
         upper, is_upper = self.scene.upper[q], entry.label == self.scene.votes[q].max()
         weight = float(upper @ belief)
+        self.seen.astray += not np.array_equal(before, self.ledger.belief())
+        if self.session.decode == "map":  # the likeliest label, which nothing is drawn for
+            self.seen.mislabelled += is_upper != (weight > 0.5) and abs(weight - 0.5) > _ROUNDING
+            return
         for side, values in ((upper[self.secret] > 0, self.seen.own), (weight > 0.5, self.seen.likelier)):
             values.append(float(is_upper == side) - (weight if side else 1 - weight))
-        self.seen.astray += not np.array_equal(before, self.ledger.belief())
 
     def _note_released(self, q: int, entry: Entry, belief: FloatArray, before: FloatArray) -> None:
         self.released += 1
@@ -243,9 +245,7 @@ class Life:
         seen.astray += not np.allclose(
             np.exp(self.ledger.belief()), np.exp(log_belief), rtol=0, atol=_ROUNDING
         ) or not np.ptp(gain)
-        inside = np.clip(np.exp(log_belief) @ scene.membership, _UNSURE, 1 - _UNSURE)
-        shifts = np.log(inside / (1 - inside)) - scene.prior_odds
-        self.farthest = max(self.farthest, float(np.abs(shifts).max()))
+        self.farthest = max(self.farthest, float(np.ptp(log_belief)))  # the prior is uniform
 
     def _note_end(self) -> None:
         seen, scene, belief = self.seen, self.scene, np.exp(self.log_belief)

@@ -55,10 +55,10 @@ class Inference:
     true_positives: list[TruePositives]  # after all queries
     curve: list[tuple[float, float]]  # false and true positive rates
     information: Estimate  # nats that were learnt about the secret, on average; the interval is approximate
-    limit: float | None  # on anybody's log-odds
+    limit: float | None  # on the spread of log-likelihoods
     delta: float  # with which probability a trial may pass it
-    largest_shift: float  # of anybody's log-odds, at the end of any trial
-    beyond: Estimate  # share of trials in which these passed the limit
+    largest_spread: float  # of log-likelihoods over the subsets, at the end of any trial
+    beyond: Estimate  # share of trials in which it passed the limit
     from_belief: int  # answers of all trials that the limit on odds kept from being released
 
 
@@ -110,7 +110,7 @@ def imagine(
     n_trials: int,
     seed: int,
     step_budget: float | None = None,
-    exposure: float | None = None,
+    odds_limit: float | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Simulation:
@@ -125,8 +125,8 @@ def imagine(
         n_trials=n_trials,
         seed=seed,
         mechanism=subject.mechanism,
-        exposure=exposure,
-        delta=subject.budget.exposure_delta,
+        odds_limit=odds_limit,
+        delta=subject.budget.odds_delta,
         n_classes=subject.n_classes,
         n_queries=asked.n_queries,
         checkpoints=stops,
@@ -136,7 +136,7 @@ def imagine(
     )
 
 
-def score(subject: Subject, strategy: Strategy, found: Simulation, exposure: float | None) -> Inference:
+def score(subject: Subject, strategy: Strategy, found: Simulation, odds_limit: float | None) -> Inference:
     """Compare what was achieved with what is possible at most."""
     accuracy = found.membership_accuracy
     if accuracy is None:
@@ -148,24 +148,24 @@ def score(subject: Subject, strategy: Strategy, found: Simulation, exposure: flo
             int(queries),
             float(nats),
             mean_of(accuracy[:, i]),
-            success_ceiling(float(nats), prior, exposure, delta),
+            success_ceiling(float(nats), prior, odds_limit, delta),
         )
         for i, (queries, nats) in enumerate(zip(found.checkpoints, spent, strict=True))
     ]
     scores, members = _cases(subject, found)
-    largest = np.abs(scores).max(axis=1)
+    spread = np.ptp(found.log_belief[:, -1], axis=1)  # the prior is uniform
     return Inference(
         strategy,
         found.step_budget,
         len(found.secrets),
         looks,
-        roc(scores, members, float(spent[-1]), exposure, delta),
+        roc(scores, members, float(spent[-1]), odds_limit, delta),
         curve(scores, members),
         students_mean(_learnt(found.log_belief[:, -1])),
-        exposure,
+        odds_limit,
         delta,
-        float(largest.max()),
-        clopper_pearson(0 if exposure is None else int((largest > exposure).sum()), len(largest)),
+        float(spread.max()),
+        clopper_pearson(0 if odds_limit is None else int((spread > odds_limit).sum()), len(spread)),
         int(found.believed[:, -1].sum()),
     )
 

@@ -33,9 +33,7 @@ from pacpredict.audit.presence import Presence
 from pacpredict.audit.presences import check_retrained, presences
 from pacpredict.audit.search import search
 from pacpredict.audit.subject import Subject, check_memory, check_pool
-from pacpredict.core.belief import Belief
 from pacpredict.core.decode import Decoder
-from pacpredict.core.exposure import Membership
 from pacpredict.core.simulate import Simulation
 from pacpredict.exceptions import InvalidInput
 from pacpredict.mechanism.budget import Budget
@@ -150,7 +148,7 @@ def describe(artifact: Artifact, subject: Subject) -> dict[str, Any]:
         "decoder": subject.decode,
         "step_budget_nats": budget.step,
         "total_nats": budget.total,
-        "odds_limit": budget.exposure,
+        "odds_limit": budget.odds_limit,
         "charging": budget.charging,
         "contested_share": subject.contested().size / len(subject.votes),
         "prior": subject.priors["membership"],
@@ -195,11 +193,11 @@ def _attack_futures(
             chosen,
             n_trials=plan.n_trials,
             seed=plan.seed,
-            exposure=subject.budget.exposure,
+            odds_limit=subject.budget.odds_limit,
             n_jobs=plan.n_jobs,
         )
         first = first or _end(subject, future)
-        found.append(score(subject, strategy, future, subject.budget.exposure))
+        found.append(score(subject, strategy, future, subject.budget.odds_limit))
     return found, first or Futures(np.empty((0, 0)), np.empty(0, np.int64), 0.0)
 
 
@@ -226,7 +224,7 @@ def _players(subject: Subject) -> list[tuple[Adversary, Reading, Rules]]:
     """Return who plays, by what they see and by which rules."""
     total = max(TOTAL, subject.budget.total)
     free = Rules(subject.mechanism, total / N_STEPS, N_STEPS)
-    limited = free._replace(limit=subject.budget.exposure, delta=subject.budget.exposure_delta)
+    limited = free._replace(limit=subject.budget.odds_limit, delta=subject.budget.odds_delta)
     players: list[tuple[Adversary, Reading, Rules]] = [
         *((name, "history", free) for name in ("random", "divided", "memorised", "targeted", "search")),
     ]
@@ -282,19 +280,17 @@ def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
         charging=subject.budget.charging,
         # Whatever this deployment does at its end: so that the belief answers in every life, and can be tested.
         when_exhausted="belief",
-        exposure=subject.budget.exposure,
-        exposure_delta=DELTA,
+        odds_limit=subject.budget.odds_limit,
+        odds_delta=DELTA,
     )
     step = min(STEP, subject.budget.step)
     served = replace(claimed, step=step, total=claimed.total_steps * step)
-    membership = Membership.of(subject.membership, Belief.uniform(subject.n_models))
 
     def begin(secret: Secret, ledger: MemoryLedger, rng: np.random.Generator | None) -> Session:
         return Session(
             subject.n_classes,
             served if rng is None else claimed,
             subject.n_models,
-            membership=membership,
             secret=secret,
             decode=subject.decode,
             ledger=ledger,

@@ -86,7 +86,7 @@ class Subject:
     @property
     def delta(self) -> float:
         """The probability with which the limit on odds may be passed: labels of a channel never do."""
-        return self.budget.exposure_delta if self.mechanism == "gaussian" else 0.0
+        return self.budget.odds_delta if self.mechanism == "gaussian" else 0.0
 
     def contested(self) -> IntArray:
         """Return the records on which models differ: all others teach nobody anything."""
@@ -97,7 +97,7 @@ class Subject:
                 "all models agree on all records of the pool, so that answers about these reveal nothing: there is "
                 f"nothing to attack with them{charged}. `pacpredict evaluate` says whether "
                 "such models are better than always the most frequent class; `audit --ledger` what other questions "
-                "have exposed so far"
+                "have revealed so far"
             )
         return found
 

@@ -69,7 +69,7 @@ def _broken_future(found: Inference) -> Iterator[str]:
     if found.information.passes(charged):
         yield f"{found.information.value:.3g} nats were learnt on average, and {charged:.3g} charged ({found.strategy})"
     if found.limit is not None and found.beyond.passes(found.delta):
-        yield f"log-odds moved by {found.largest_shift:.3g} in a future that claims a limit of {found.limit:g}"
+        yield f"log-odds moved by {found.largest_spread:.3g} in a future that claims a limit of {found.limit:g}"
 
 
 def _broken_duel(duel: Duel) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _broken_duel(duel: Duel) -> Iterator[str]:
         )
     yield from _too_many_found(duel.true_positives, f"the adversary {duel.adversary}")
     if duel.limit is not None and duel.beyond.passes(duel.delta):
-        yield f"log-odds moved by {duel.largest_odds:.3g} in a game that claims a limit of {duel.limit:g}"
+        yield f"log-odds moved by {duel.largest_spread:.3g} in a game that claims a limit of {duel.limit:g}"
 
 
 def _too_many_found(points: Iterable[TruePositives], who: str) -> Iterator[str]:

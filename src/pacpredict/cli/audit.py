@@ -1,4 +1,4 @@
-"""`audit`: the strongest attacks there are, against simulated futures of a deployment, or what its ledger exposed."""
+"""`audit`: the strongest attacks there are, against simulated futures of a deployment, or what its ledger revealed."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -28,7 +28,7 @@ from pacpredict.exceptions import InvalidInput, PromiseBroken
 if TYPE_CHECKING:
     from pacpredict.artifact.artifact import Artifact
     from pacpredict.audit.estimates import Estimate
-    from pacpredict.audit.live import Exposure
+    from pacpredict.audit.live import LedgerReview
     from pacpredict.audit.run import Audit
     from pacpredict.rows.kind import AnyRows
 
@@ -82,7 +82,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         nargs="?",
         const=_OWN,
         metavar="URL",
-        help="instead: what the releases so far have exposed, from the ledger in the artifact or at a URL; it names "
+        help="instead: what the releases so far have revealed, from the ledger in the artifact or at a URL; it names "
         "units, and is for the owner only",
     )
     add_ledger_password(parser)
@@ -184,21 +184,21 @@ def _print(found: "Audit") -> None:
 
 
 def _run_live(arguments: Namespace) -> None:
-    from pacpredict.audit.live import expose  # noqa: PLC0415
-    from pacpredict.audit.live_page import render_exposure  # noqa: PLC0415
+    from pacpredict.audit.live import review  # noqa: PLC0415
+    from pacpredict.audit.live_page import render_review  # noqa: PLC0415
     from pacpredict.audit.words import plain  # noqa: PLC0415
     from pacpredict.deployment import Deployment  # noqa: PLC0415
 
     url = (os.environ.get(LEDGER_VARIABLE) or None) if arguments.ledger == _OWN else arguments.ledger
     with Deployment.open(arguments.artifact, ledger=url, anchor=arguments.anchor, to_look=True) as deployment:
-        found = expose(deployment)
+        found = review(deployment)
     if arguments.report is not None:
         with output_file(arguments.report, force=arguments.force) as out:
-            out.write(render_exposure(arguments.artifact.name, found).encode())
+            out.write(render_review(arguments.artifact.name, found).encode())
     if arguments.json:
         print_json(plain(found))
     else:
-        _print_exposure(found)
+        _print_review(found)
 
 
 def _refuse_other_way(arguments: Namespace) -> None:
@@ -214,7 +214,7 @@ def _refuse_other_way(arguments: Namespace) -> None:
             raise InvalidInput(f"--{name.replace('_', '-')} {why}")
 
 
-def _print_exposure(found: "Exposure") -> None:
+def _print_review(found: "LedgerReview") -> None:
     from pacpredict.audit.live_page import ROWS, some_records  # noqa: PLC0415
 
     last = found.moments[-1]
@@ -223,24 +223,27 @@ def _print_exposure(found: "Exposure") -> None:
         ("answers", f"{last.answers:,}"),
         ("charged", f"{last.charged_nats:.6g} of {found.total_nats:.6g} nats"),
         ("revealed by this very history", f"{last.learnt_nats:.6g} nats"),
-        ("farthest that log-odds of anybody moved", f"{last.largest_shift:.6f} (limit: {limit})"),
+        ("log-odds of any statement moved, at most", f"{last.spread:.6f} (limit: {limit})"),
+        (f"log-odds of any {found.unit} moved, at most", f"{last.largest_shift:.6f}"),
         ("typical", f"{last.typical_shift:.6f}"),
     ]
-    print_table("What the releases have exposed (for the owner only)", (), facts)
+    print_table("What the releases have revealed (for the owner only)", (), facts)
     print()
     named = [
         (str(one.unit), some_records(one.records, most=3), f"{one.probability:.6f}", f"{one.shift:+.6f}")
-        for one in found.most_exposed
+        for one in found.most_moved
     ]
-    print_table(f"The most exposed {found.unit}s", (found.unit, ROWS, "trained on", "moved"), named)
+    print_table(
+        f"{found.unit.capitalize()}s whose odds moved most", (found.unit, ROWS, "trained on", "moved"), named
+    )
 
 
 AUDIT = Command(
     name="audit",
-    summary="attack simulated futures of a deployment, or see what its ledger exposed",
+    summary="attack simulated futures of a deployment, or see what its ledger revealed",
     description="Make the strongest attacks there are against simulated futures of a deployment, and set them beside\n"
     "what is promised. Neither the secret nor the ledger is touched. With --ledger: what the releases so far have\n"
-    "exposed.",
+    "revealed.",
     example="pacpredict audit census.pac --report audit.html",
     add_arguments=_add_arguments,
     run=_run,

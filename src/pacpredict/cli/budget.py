@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pacpredict import defaults
-from pacpredict.cli.numbers import count, real, real_or_none
+from pacpredict.cli.numbers import count, odds_limit, real
 from pacpredict.core.roc import DEFAULT_FPR
 
 
@@ -53,12 +53,12 @@ def add_budget_arguments(parser: ArgumentParser) -> None:
         "without the secret (default: halt)",
     )
     about.add_argument(
-        "--exposure",
-        type=real_or_none,
-        default=defaults.EXPOSURE,
+        "--odds-limit",
+        type=odds_limit,
+        default="auto",
         metavar="EPS",
-        help="how far the logarithm of anybody's odds of having been trained on may move, in any history; or none "
-        "(default: 1)",
+        help="how far answers may move the log-odds of any statement about the training set, in every history; or "
+        f"none (default: auto, what `plan` proposes for the total; {defaults.ODDS_LIMIT:g} for the default one)",
     )
 
 
@@ -77,6 +77,6 @@ def planned_recipe(arguments: Namespace, seed: int) -> Any:
         prior=membership_prior(arguments.rate, arguments.models),
         charging=arguments.charging,
         when_exhausted=arguments.when_exhausted,
-        exposure=arguments.exposure,
+        odds_limit=arguments.odds_limit,
     )
     return Recipe(seed, budget, arguments.models, arguments.construction, arguments.rate, arguments.decode)

@@ -103,7 +103,7 @@ def _print_plan(made: Plan, delta: float) -> None:
 
 def _tpr_of_limit(fpr: float) -> float:
     """Return what is found at most because nobody's odds move farther than by default."""
-    return tpr_for_epsilon(defaults.EXPOSURE, fpr, defaults.EXPOSURE_DELTA)
+    return tpr_for_epsilon(defaults.ODDS_LIMIT, fpr, defaults.ODDS_DELTA)
 
 
 def _run_bounds(arguments: Namespace) -> None:

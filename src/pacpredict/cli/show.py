@@ -57,19 +57,19 @@ def print_artifact(
     path: Path, *, ledger: str | None = None, anchor: str | None = None, as_json: bool = False
 ) -> None:
     from pacpredict.deployment import Deployment  # noqa: PLC0415  # NumPy and more take time to import
-    from pacpredict.training.space import summarise_exposure  # noqa: PLC0415
+    from pacpredict.training.space import summarise_posterior  # noqa: PLC0415
 
     with Deployment.open(path, ledger=ledger, anchor=anchor, to_look=True) as deployment:
         about, privacy = deployment.describe(), deployment.privacy()
-        exposure = summarise_exposure(deployment.exposure())
+        posterior = summarise_posterior(deployment.membership_posterior())
     if as_json:
-        print_json({**about, **privacy, "exposure": exposure})
+        print_json({**about, **privacy, "membership_posterior": posterior})
         return
     _print_about(about)
     print()
     _print_privacy(privacy, about["unit"])
     print()
-    _print_exposure(exposure, about["unit"])
+    _print_posterior(posterior, about["unit"])
     if about["warnings"]:
         print()
         print_points(about["warnings"])
@@ -125,9 +125,9 @@ def print_promise(privacy: dict[str, Any], unit: str) -> None:
     print_table("Membership, at most and for ever", (), rows)
 
 
-def _print_exposure(exposure: dict[str, Any], unit: str) -> None:
+def _print_posterior(posterior: dict[str, Any], unit: str) -> None:
     """Show where the units are, leaving out the empty ends."""
-    edges, counts = exposure["histogram"]["edges"], exposure["histogram"]["units"]
+    edges, counts = posterior["histogram"]["edges"], posterior["histogram"]["units"]
     occupied = [i for i, n in enumerate(counts) if n]
     longest = 30  # characters
     rows = [
@@ -138,10 +138,8 @@ def _print_exposure(exposure: dict[str, Any], unit: str) -> None:
         )
         for i in range(occupied[0], occupied[-1] + 1)
     ]
-    caption = f"smallest {exposure['smallest']:.6f}, largest {exposure['largest']:.6f}"
-    print_table(
-        "Exposure: how probably trained on, by all answers", ("probability", f"{unit}s", ""), rows, caption
-    )
+    caption = f"smallest {posterior['smallest']:.6f}, largest {posterior['largest']:.6f}"
+    print_table("Posterior probability of membership", ("probability", f"{unit}s", ""), rows, caption)
 
 
 SHOW = Command(

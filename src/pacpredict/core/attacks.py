@@ -49,18 +49,18 @@ def success_after(budget_nats: float, prior: float) -> float:
 def true_positives(
     total_budget: float,
     prior: float = 0.5,
-    exposure: float | None = None,
-    exposure_delta: float = 0.0,
+    odds_limit: float | None = None,
+    odds_delta: float = 0.0,
     fpr: float = DEFAULT_FPR,
 ) -> float:
     """Return the highest rate of members found at a rate of false alarms: by what nats allow, and the limit on odds.
 
     The prior is that of membership inference: members or non-members are that share, whichever are more. Within the
-    limit `exposure` the rates are those of (exposure, exposure_delta)-DP (docs/theory.md, 10).
+    limit on odds the rate is at most that of an (odds_limit, odds_delta)-DP test (docs/theory.md, 10).
     """
     q = as_membership_prior(prior)
     by_nats = max(tpr_bound(total_budget, fpr, share) for share in {q, 1 - q})
-    return by_nats if exposure is None else min(by_nats, tpr_for_epsilon(exposure, fpr, exposure_delta))
+    return by_nats if odds_limit is None else min(by_nats, tpr_for_epsilon(odds_limit, fpr, odds_delta))
 
 
 def as_membership_prior(prior: float) -> float:

@@ -15,7 +15,7 @@ from pacpredict.core.validate import check_belief
 from pacpredict.exceptions import InvalidBelief, InvalidSubsets
 from pacpredict.types import FloatArray
 
-# Records handled at a time by `exposure`: 16 MiB of doubles for 128 models.
+# Records handled at a time by `membership_posterior`: 16 MiB of doubles for 128 models.
 _RECORDS_PER_BLOCK = 16_384
 
 # A belief that many releases have updated may differ from sum 1 by this much, and keeps its bits.
@@ -74,7 +74,7 @@ class Belief:
         p = self.probabilities()
         return max(0.0, float(p @ (self.log_probabilities - prior.log_probabilities)))
 
-    def exposure(self, membership: npt.ArrayLike) -> FloatArray:
+    def membership_posterior(self, membership: npt.ArrayLike) -> FloatArray:
         """Compute each record's probability of being in the training set, given all releases so far.
 
         `membership` is (n_models, n_records), true (or 1) where the model's subset has the record; packed bits are
@@ -86,7 +86,7 @@ class Belief:
                 f"membership must have shape ({self.n_models}, n_records), got {members.shape}"
             )
         p = self.probabilities()
-        exposure = np.empty(members.shape[1])
+        posterior = np.empty(members.shape[1])
         for start in range(0, members.shape[1], _RECORDS_PER_BLOCK):
             block = members[:, start : start + _RECORDS_PER_BLOCK]
             if members.dtype != np.bool_ and not ((block == 0) | (block == 1)).all():
@@ -94,5 +94,5 @@ class Belief:
                     "membership must hold true and false, or 1 and 0, one for each model and record; unpack bits first "
                     "(numpy.unpackbits, or Subsets.matrix())"
                 )
-            exposure[start : start + _RECORDS_PER_BLOCK] = p @ block.astype(np.float64)
-        return np.clip(exposure, 0.0, 1.0)
+            posterior[start : start + _RECORDS_PER_BLOCK] = p @ block.astype(np.float64)
+        return np.clip(posterior, 0.0, 1.0)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pacpredict.core import kernel
 from pacpredict.core.axes import padded
 from pacpredict.core.belief import Belief
-from pacpredict.core.exposure import reach_of_noise
+from pacpredict.core.odds_limit import reach_of_noise
 from pacpredict.core.tally import tally_votes
 from pacpredict.core.validate import check_budget, check_outputs, check_votes
 from pacpredict.exceptions import InvalidBelief, InvalidInput, InvalidOutputs
@@ -49,7 +49,7 @@ class Noise:
         return _leakage(self.coordinates, belief, self.variances)
 
     def reach(self, delta: float) -> float:
-        """Bound how far a release moves any log-odds, but for a probability of delta whoever the secret is."""
+        """Bound how far a release moves log-likelihoods against each other, but for delta under every secret."""
         return reach_of_noise(self.coordinates, self.variances, 0, delta) if self.variances.size else 0.0
 
     def draw(self, secret: int, normals: FloatArray) -> FloatArray:

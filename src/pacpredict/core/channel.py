@@ -86,21 +86,22 @@ def _largest_coupling(mass: FloatArray, rest: FloatArray, b: float) -> float:
 
 
 @compiled
-def _heaviest(mass: FloatArray) -> int:
-    heaviest = 0
+def heaviest(mass: FloatArray) -> int:
+    """Return the class of the largest mass, the first of equals."""
+    best = 0
     for c in range(1, mass.size):
-        heaviest = c if mass[c] > mass[heaviest] else heaviest
-    return heaviest
+        best = c if mass[c] > mass[best] else best
+    return best
 
 
 @compiled
 def _sum_others(mass: FloatArray, rest: FloatArray) -> None:
     """Compute the mass of all other classes; for the heaviest, which may leave them next to nothing, by adding up."""
-    heaviest, others = _heaviest(mass), 0.0
+    first, others = heaviest(mass), 0.0
     for c in range(mass.size):
-        others += mass[c] * (c != heaviest)
+        others += mass[c] * (c != first)
         rest[c] = 1.0 - mass[c]
-    rest[heaviest] = others
+    rest[first] = others
 
 
 @compiled
@@ -110,7 +111,7 @@ def fill_weights(mass: FloatArray, coupled: int, weights: IntArray) -> None:
     for c in range(mass.size):
         weights[c] = max(int(share * mass[c]), 1)
         left -= weights[c]
-    weights[_heaviest(mass)] += left
+    weights[heaviest(mass)] += left
 
 
 @compiled
@@ -127,7 +128,7 @@ def leak_of_weights(mass: FloatArray, weights: IntArray, coupled: int, margin: f
 
 @compiled
 def reach_of_weights(weights: IntArray, coupled: int) -> float:
-    """Bound how far any answer can move the logarithm of anybody's odds, rounded up."""
+    """Bound how far any answer can move log-likelihoods against each other, rounded up."""
     smallest = weights[0]
     for c in range(1, weights.size):
         smallest = min(smallest, weights[c])
@@ -135,18 +136,27 @@ def reach_of_weights(weights: IntArray, coupled: int) -> float:
 
 
 @compiled
+def _stays_within(weights: IntArray, coupled: int, room: FloatArray) -> bool:
+    """Tell whether every label lifts the models that vote for it by no more than its room."""
+    for c in range(weights.size):
+        if room[c] < np.inf and math.log1p(coupled / weights[c]) * (1.0 + 2.0**-50) > room[c]:
+            return False
+    return True
+
+
+@compiled
 def couple(
-    mass: FloatArray, b: float, room: float, margin: float, weights: IntArray, rest: FloatArray
+    mass: FloatArray, b: float, room: FloatArray, margin: float, weights: IntArray, rest: FloatArray
 ) -> int:
     """Choose the weights of a channel with as much coupling as budget and room allow; returns the coupling.
 
-    An answer then reveals at most b nats and moves nobody's log-odds by more than `room`. The masses are relative to
-    their sum, and positive; `rest` is overwritten. No coupling at all is always allowed and reveals nothing.
+    An answer then reveals at most b nats, and label c lifts the log-likelihood of the models that vote for it by no
+    more than room[c]. The masses are relative to their sum, and positive; `rest` is overwritten. No coupling at all is
+    always allowed and reveals nothing.
     """
-    lightest = mass[0]
-    for c in range(1, mass.size):
-        lightest = min(lightest, mass[c])
-    factor = math.expm1(min(room, 700.0)) * lightest
+    factor = np.inf
+    for c in range(mass.size):
+        factor = min(factor, math.expm1(min(room[c], 700.0)) * mass[c])
     coupling = 0.0
     if factor > 0.0:
         _sum_others(mass, rest)
@@ -157,7 +167,7 @@ def couple(
     while coupled > 0:
         fill_weights(mass, coupled, weights)
         fits = leak_of_weights(mass, weights, coupled, margin) <= b
-        if fits and reach_of_weights(weights, coupled) <= room:
+        if fits and _stays_within(weights, coupled, room):
             return coupled
         coupled -= cut  # rounding: of a weight that is a small number, or of a logarithm
         cut *= 2
@@ -206,7 +216,7 @@ class Channel:
         return leak_of_weights(self.masses, self.weights, self.coupled, margin)
 
     def reach(self) -> float:
-        """Bound how far any answer moves the logarithm of anybody's odds."""
+        """Bound how far any answer moves log-likelihoods against each other."""
         return reach_of_weights(self.weights, self.coupled)
 
 
@@ -224,5 +234,5 @@ def calibrate_channel(
     coupled = 0  # nothing to tell apart
     if classes.size > 1:
         margin = rounding_of_masses(belief.n_models)
-        coupled = couple(masses, b, room, margin, weights, np.empty(classes.size))
+        coupled = couple(masses, b, np.full(classes.size, room), margin, weights, np.empty(classes.size))
     return Channel(classes, masses, weights, coupled)

@@ -67,13 +67,13 @@ class Workspace(NamedTuple):
     noisy: FloatArray  # (padded(k - 1),)
     dissent: FloatArray  # (m,)
     weights: IntArray  # (k,) of a finite channel
-    tables: FloatArray  # (n_bytes, 256) to add up membership bits with
+    room: FloatArray  # (k,) below the limit on odds
     scratch: Scratch
 
 
 @compiled_allocating
-def make_workspace(k: int, m: int, n_bytes: int = 0) -> Workspace:
-    """Allocate for up to k classes, m models and n_bytes of membership bits for each unit."""
+def make_workspace(k: int, m: int) -> Workspace:
+    """Allocate for up to k classes and m models."""
     return Workspace(
         np.empty(k),
         np.empty(k),
@@ -86,7 +86,7 @@ def make_workspace(k: int, m: int, n_bytes: int = 0) -> Workspace:
         np.empty(padded(k - 1)),
         np.empty(m),
         np.empty(k, dtype=np.int64),
-        np.empty((n_bytes, 256)),
+        np.empty(k),
         make_scratch(k),
     )
 

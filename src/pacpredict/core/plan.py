@@ -24,6 +24,8 @@ from pacpredict.core.scalars import (
 )
 from pacpredict.exceptions import InvalidPlan
 
+_SPREADS = 12.0
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -105,6 +107,17 @@ def plan(
     matching = matching_epsilon(total, q, d)
     true_positives = tpr_bound(total, f, q), tpr_for_epsilon(matching, f, d)
     return Plan(count, success_bound(total, q), matching, step, total, q, f, *true_positives)
+
+
+def propose_odds_limit(total_budget: float) -> float:
+    """Return the limit on odds that goes with a total: 12 sqrt(2 B), in two digits, rounded down.
+
+    Under ordinary queries the log-likelihoods of the subsets spread by sqrt(2 B); honest use was measured at 7 to 8
+    times that (docs/theory.md, 10), so a limit of 12 changes none of its answers.
+    """
+    limit = _SPREADS * math.sqrt(2.0 * check_budget(total_budget, "total_budget"))
+    unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
+    return float(f"{math.floor(limit / unit) * unit:.1e}")
 
 
 def _require_two(queries: float | None, targets: dict[str, float | None], step_budget: float | None) -> None:

@@ -1,16 +1,15 @@
 """One pass over label votes: calibrate, answer and update, query by query (Algorithm 1, or the finite channel).
 
-A query on which the models differ is answered with the secret's label, noisy or through a channel, if nobody's odds can
-pass the limit; else with a label drawn from the belief, which needs no secret and changes nothing.
+A contested query is answered with the secret's label, noisy or through a channel, if every outcome stays within the
+limit on odds; else from the belief, which needs no secret and changes nothing.
 """
 
 import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pacpredict.core import channel, coordinates, exposure, kernel
+from pacpredict.core import channel, coordinates, kernel, odds_limit
 from pacpredict.core.axes import padded
 from pacpredict.core.compiled import compiled, compiled_allocating, compiled_into_callers
 from pacpredict.core.tally import Query, Tally, query_of, tally_votes
@@ -19,12 +18,12 @@ from pacpredict.types import FloatArray, IntArray, Votes
 # Passed as the secret to replay a history: what was released is then read instead of drawn.
 REPLAY = -1
 
+# Every update of a belief rounds the logarithm of a probability above 1e-27 by at most 2^-45: half a unit in the last
+# place of a number below 64, and as much again for the gain that is added.
+_ROUNDING_OF_UPDATE = 2.0**-45
+
 # How a query was answered: all models agree; with what the secret says; from the belief, without the secret.
 AGREED, RELEASED, BELIEVED = 0, 1, 2
-
-
-# A channel that is short of room can be coupled less instead: units are looked at again when half the room is used up.
-PATIENCE = 0.5
 
 
 class Terms(NamedTuple):
@@ -32,27 +31,23 @@ class Terms(NamedTuple):
 
     b: float  # nats at most
     finite: bool  # a label through a finite channel, instead of Gaussian noise
-    epsilon: float = math.inf  # limit on the shift of anybody's log-odds
+    epsilon: float = math.inf  # limit on the spread of log-likelihoods over the subsets
     delta: float = 0.0  # with Gaussian noise, the probability that one release may pass it
     flat: bool = False  # charge also where all agree
 
 
 class Ground(NamedTuple):
-    """What a release stands on and moves: arrays that are updated in place, and the units that are watched."""
+    """What a release stands on: the belief, which it updates in place, the prior, and memory to work in."""
 
     log_belief: FloatArray
-    track: FloatArray  # of core.exposure
-    bits: exposure.Bits
+    log_prior: FloatArray
     space: kernel.Workspace
 
 
 @compiled_allocating
-def lay_ground(
-    log_belief: FloatArray, track: FloatArray, bits: exposure.Bits, terms: Terms, k: int
-) -> Ground:
+def lay_ground(log_belief: FloatArray, log_prior: FloatArray, k: int) -> Ground:
     """Allocate what releases with up to k voted classes need."""
-    width = bits.members.shape[1] if terms.epsilon < math.inf else 0
-    return Ground(log_belief, track, bits, kernel.make_workspace(k, log_belief.size, width))
+    return Ground(log_belief, log_prior, kernel.make_workspace(k, log_belief.size))
 
 
 @compiled_into_callers
@@ -80,10 +75,21 @@ def answer_contested(
 
 
 @compiled
-def _room_for(reach: float, patience: float, terms: Terms, contested: int, ground: Ground) -> float:
-    return exposure.room_for(
-        *(reach, patience, terms.epsilon, ground.log_belief, contested),
-        *(ground.track, ground.bits, ground.space.tables),
+def _fits(reach: float, terms: Terms, contested: int, ground: Ground) -> bool:
+    """Tell whether log-likelihoods may move against each other by `reach`, whichever subsets they are of."""
+    if terms.epsilon == math.inf:
+        return True
+    spread = odds_limit.spread_of(ground.log_belief, ground.log_prior, contested)
+    return spread + reach <= terms.epsilon
+
+
+@compiled
+def _fill_rooms(query: Query, terms: Terms, contested: int, ground: Ground) -> float:
+    """Write the room of each voted class into the workspace; returns the least."""
+    k, space = query.n_voted, ground.space
+    return odds_limit.fill_rooms(
+        *(ground.log_belief, ground.log_prior, query, contested, terms.epsilon),
+        *(space.entries[:k], space.gain[:k], space.room[:k]),
     )
 
 
@@ -102,9 +108,11 @@ def _answer_with_noise(
     mass, gain, axes, variance = space.mass[:k], space.gain[:k], space.axes, space.variance[: padded(k - 1)]
     heaviest = kernel.calibrate_masses(mass, terms.b, axes, variance, space)
     if terms.epsilon < math.inf:
-        reach = exposure.reach_of_noise(axes[:k], variance, heaviest, terms.delta)
-        if reach > _room_for(reach, 1.0, terms, contested, ground):
-            return _answer_at_limit(query, secret, uniform, terms, contested, ground)
+        reach = odds_limit.reach_of_noise(axes[:k], variance, heaviest, terms.delta)
+        if not _fits(reach, terms, contested, ground) and reach > _fill_rooms(
+            query, terms, contested, ground
+        ):
+            return _answer_from_belief(query, secret, uniform, ground)
     if secret != REPLAY:
         slot = kernel.slot_of(secret, query.dissenters, query.slots, query.bulk)
         _fill_up(space.normals, normals, k - 1)
@@ -116,7 +124,6 @@ def _answer_with_noise(
     entries = space.entries[:k]
     coordinates.weigh_classes(axes, variance, space.noisy, heaviest, gain, entries)
     by_map, log_evidence = kernel.decode_map(mass, gain)
-    exposure.move(ground.track, -kernel.smallest(gain))  # the largest gain is 0 by now
     _learn(query, gain, log_evidence, contested, ground)
     return RELEASED, kernel.decode_argmax(entries), by_map
 
@@ -134,15 +141,14 @@ def _answer_through_channel(
 ) -> tuple[int, int, int]:
     k, space = query.n_voted, ground.space
     mass, weights, gain = space.mass[:k], space.weights[:k], space.gain[:k]
-    margin = kernel.rounding_of_masses(ground.log_belief.size) + contested * exposure.ROUNDING_OF_UPDATE
-    coupled = channel.couple(mass, terms.b, math.inf, margin, weights, gain)
-    if terms.epsilon < math.inf:
-        reach = channel.reach_of_weights(weights, coupled)
-        room = _room_for(reach, PATIENCE, terms, contested, ground)
-        if reach > room:  # less coupling will do
-            coupled = channel.couple(mass, terms.b, room, margin, weights, gain)
+    margin = kernel.rounding_of_masses(ground.log_belief.size) + contested * _ROUNDING_OF_UPDATE
+    space.room[:k] = np.inf
+    coupled = channel.couple(mass, terms.b, space.room[:k], margin, weights, gain)
+    if not _fits(channel.reach_of_weights(weights, coupled), terms, contested, ground):
+        _fill_rooms(query, terms, contested, ground)
+        coupled = channel.couple(mass, terms.b, space.room[:k], margin, weights, gain)
     if coupled == 0:
-        return _answer_at_limit(query, secret, uniform, terms, contested, ground)
+        return _answer_from_belief(query, secret, uniform, ground)
     drawn = uniform
     if secret != REPLAY:
         slot = kernel.slot_of(secret, query.dissenters, query.slots, query.bulk)
@@ -150,32 +156,19 @@ def _answer_through_channel(
     odds = coupled / weights[drawn]
     gain[:] = 0.0
     gain[drawn] = math.log1p(odds)
-    exposure.move(ground.track, gain[drawn])
     _learn(query, gain, math.log1p(mass[drawn] * odds), contested, ground)
     return RELEASED, drawn, drawn
 
 
 @compiled
-def _answer_at_limit(
-    query: Query, secret: int, uniform: int, terms: Terms, contested: int, ground: Ground
-) -> tuple[int, int, int]:
-    """Answer from the belief because nothing can be released; afterwards it is known how much room there is."""
-    if terms.epsilon < math.inf:
-        exposure.settle(
-            *(terms.epsilon, ground.log_belief, contested, ground.track, ground.bits, ground.space.tables)
-        )
-    return _answer_from_belief(query, secret, uniform, ground)
-
-
-@compiled
 def _answer_from_belief(query: Query, secret: int, uniform: int, ground: Ground) -> tuple[int, int, int]:
-    """Draw a label as likely as the belief says: a function of history and votes, and of fresh randomness."""
-    drawn = uniform
+    """Answer without the secret: a label as likely as the belief says, and the likeliest one, as map has it."""
+    mass, drawn = ground.space.mass[: query.n_voted], uniform
     if secret != REPLAY:
         weights = ground.space.weights[: query.n_voted]
-        channel.fill_weights(ground.space.mass[: query.n_voted], 0, weights)
+        channel.fill_weights(mass, 0, weights)
         drawn = channel.draw_slot(weights, 0, uniform)
-    return BELIEVED, drawn, drawn
+    return BELIEVED, drawn, channel.heaviest(mass)
 
 
 @compiled
@@ -204,8 +197,7 @@ def answer_all(
     normals: FloatArray,
     uniforms: IntArray,
     log_belief: FloatArray,
-    track: FloatArray,
-    bits: exposure.Bits,
+    log_prior: FloatArray,
     noisy: FloatArray,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Answer the queries of a tally in turn, after `contested` contested ones and with `left` steps to charge.
@@ -216,7 +208,7 @@ def answer_all(
     """
     n = tally.n_voted.size
     how, charged, labels = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((2, n), np.int64)
-    ground = lay_ground(log_belief, track, bits, terms, tally.n_voted.max())
+    ground = lay_ground(log_belief, log_prior, tally.n_voted.max())
     _answer_each(
         tally, secret, terms, contested, left, normals, uniforms, ground, noisy, how, charged, labels
     )
@@ -281,14 +273,9 @@ def answer_votes(
     normals: FloatArray,
     uniforms: IntArray,
     log_belief: FloatArray,
-    track: FloatArray,
-    members: npt.NDArray[np.uint8],
-    prior_odds: FloatArray,
+    log_prior: FloatArray,
     noisy: FloatArray,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Answer rows of votes in turn. Tallying again is cheaper than handing a tally, or any tuple, through Python."""
-    terms, bits = Terms(b, finite, epsilon, delta, flat), exposure.Bits(members, prior_odds)
-    tally = tally_votes(votes, n_classes)
-    return answer_all(
-        tally, secret, terms, contested, left, normals, uniforms, log_belief, track, bits, noisy
-    )
+    terms, tally = Terms(b, finite, epsilon, delta, flat), tally_votes(votes, n_classes)
+    return answer_all(tally, secret, terms, contested, left, normals, uniforms, log_belief, log_prior, noisy)

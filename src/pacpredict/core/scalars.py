@@ -77,13 +77,12 @@ def check_epsilon(epsilon: float) -> float:
     return value
 
 
-def check_exposure(epsilon: float) -> float:
+def check_odds_limit(epsilon: float) -> float:
     """Return a limit on how far log-odds may move: above 0 and finite."""
-    value = as_float(epsilon, "exposure", InvalidProbability)
+    value = as_float(epsilon, "odds_limit", InvalidProbability)
     if not 0 < value < math.inf:
         raise InvalidProbability(
-            f"exposure, the limit on log-odds, must be above 0 and finite, got {epsilon!r}; 1 is the default, None is "
-            "no limit"
+            f"odds_limit, the limit on log-odds, must be above 0 and finite, got {epsilon!r}; None means no limit"
         )
     return value
 

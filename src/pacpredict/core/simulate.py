@@ -17,7 +17,6 @@ import numpy.typing as npt
 from pacpredict import defaults
 from pacpredict.core.belief import Belief
 from pacpredict.core.decode import DECODERS_OF, Decoder, Mechanism
-from pacpredict.core.exposure import Bits, Membership
 from pacpredict.core.masses import holders_of
 from pacpredict.core.release import Terms
 from pacpredict.core.scalars import check_budget, check_delta, check_epsilon, check_model_count
@@ -65,8 +64,8 @@ def simulate(
     n_trials: int,
     seed: int,
     mechanism: Mechanism = "gaussian",
-    exposure: float | None = None,
-    delta: float = defaults.EXPOSURE_DELTA,
+    odds_limit: float | None = None,
+    delta: float = defaults.ODDS_DELTA,
     n_classes: int | None = None,
     n_queries: int | None = None,
     checkpoints: Sequence[int] | None = None,
@@ -86,8 +85,8 @@ def simulate(
     mechanism
         `"gaussian"` noise, whose releases are decoded by argmax and by map, or the finite `"channel"`, whose labels
         are sampled.
-    exposure
-        The limit on how far anybody's log-odds of membership may move; needs `membership`. By default none.
+    odds_limit
+        How far the log-odds of any statement about the secret may move. By default there is no limit.
     delta
         With Gaussian noise, the probability that a trial may pass that limit; shared among its queries.
     n_queries
@@ -112,15 +111,14 @@ def simulate(
     if n_trials < 1:
         raise InvalidInput(f"n_trials must be at least 1, got {n_trials}")
     members = None if membership is None else _check_membership(membership, matrix.shape[1])
-    terms = _terms(step_budget, mechanism, exposure, delta, total)
-    bits = _watched(members, terms, matrix.shape[1])
+    terms = _terms(step_budget, mechanism, odds_limit, delta, total)
     holders = None if members is None else holders_of(members)
     kept = matrix.shape[0] if keep_answers else 0
     rows = lay_out(matrix, truth, n_classes)
     seeds = np.random.SeedSequence(seed).spawn(n_trials)
 
     def run(trial: int) -> Trial:
-        return run_trial(rows, terms, bits, stops, holders, kept, seeds[trial])
+        return run_trial(rows, terms, stops, holders, kept, seeds[trial])
 
     # Threads, not processes: the kernel releases the interpreter and all share the votes.
     with ThreadPoolExecutor(_n_threads(n_jobs)) as pool:
@@ -152,14 +150,6 @@ def _terms(b: float, mechanism: Mechanism, epsilon: float | None, delta: float, 
             "Gaussian noise keeps a limit on odds but for a probability delta, which must be above 0"
         )
     return Terms(b, mechanism == "channel", limit, per_step)
-
-
-def _watched(members: BoolArray | None, terms: Terms, m: int) -> Bits:
-    """Return the units whose odds are watched: none without a limit."""
-    if terms.epsilon < math.inf and members is None:
-        raise InvalidInput("a limit on odds needs membership: which subset has which record")
-    watched = np.empty((m, 0), np.bool_) if members is None or terms.epsilon == math.inf else members
-    return Membership.of(watched, Belief.uniform(m)).bits
 
 
 def _check_rows(

@@ -11,8 +11,8 @@ from numba.np.random.random_methods import random_interval
 from pacpredict.core import kernel
 from pacpredict.core.channel import uniform_of
 from pacpredict.core.compiled import compiled, compiled_allocating
-from pacpredict.core.exposure import Bits, add_up, fill_tables
 from pacpredict.core.masses import Holders
+from pacpredict.core.membership import add_up, fill_tables
 from pacpredict.core.release import BELIEVED, Ground, Terms, answer_contested, lay_ground
 from pacpredict.core.tally import Tally, query_of, tally_votes
 from pacpredict.types import FloatArray, IntArray, Votes
@@ -54,7 +54,6 @@ class Trial:
 def run_trial(
     rows: Rows,
     terms: Terms,
-    bits: Bits,
     stops: IntArray,
     holders: Holders | None,
     kept: int,
@@ -65,7 +64,7 @@ def run_trial(
     secret = int(generator.integers(m))
     counts, answers = np.zeros((4, stops.size), np.int64), np.zeros((2, kept), np.int16)
     log_belief = np.empty((stops.size, m))
-    _answer_stream(rows, secret, terms, bits, stops, generator, counts, log_belief, answers)
+    _answer_stream(rows, secret, terms, stops, generator, counts, log_belief, answers)
     accuracy = None if holders is None else _membership_accuracy(log_belief, holders, secret)
     return Trial(secret, counts[:2], counts[2], counts[3], log_belief, accuracy, answers)
 
@@ -75,7 +74,6 @@ def _answer_stream(
     rows: Rows,
     secret: int,
     terms: Terms,
-    bits: Bits,
     stops: IntArray,
     generator: np.random.Generator,
     counts: IntArray,
@@ -88,8 +86,8 @@ def _answer_stream(
     """
     n_rows, m = rows.votes.shape
     k_max = rows.tally.n_voted.max()
-    log_belief, track = np.full(m, -math.log(m)), np.array([terms.epsilon, 0.0])
-    ground = lay_ground(log_belief, track, bits, terms, k_max)
+    log_belief, log_prior = np.full(m, -math.log(m)), np.full(m, -math.log(m))
+    ground = lay_ground(log_belief, log_prior, k_max)
     normals, noisy = np.empty(k_max), np.empty(k_max)
     order, contested = np.arange(n_rows), np.empty(n_rows + 1, dtype=np.int64)
     count, done = np.zeros(4, dtype=np.int64), 0

@@ -35,7 +35,7 @@ from pacpredict.npz import from_bytes, to_bytes
 from pacpredict.types import IntArray, Votes
 
 FREE = Rules("gaussian", TOTAL / N_STEPS, N_STEPS)
-LIMITED = FREE._replace(limit=defaults.EXPOSURE, delta=defaults.EXPOSURE_DELTA)
+LIMITED = FREE._replace(limit=defaults.ODDS_LIMIT, delta=defaults.ODDS_DELTA)
 CHANNEL = FREE._replace(mechanism="channel")
 PLAYERS: tuple[tuple[Adversary, Reading, Rules], ...] = (
     ("random", "history", FREE),
@@ -47,7 +47,7 @@ PLAYERS: tuple[tuple[Adversary, Reading, Rules], ...] = (
     ("memorised", "map", FREE),
     ("search", "history", CHANNEL),
     ("search", "history", LIMITED),
-    ("search", "history", CHANNEL._replace(limit=defaults.EXPOSURE)),
+    ("search", "history", CHANNEL._replace(limit=defaults.ODDS_LIMIT)),
 )
 
 
@@ -147,7 +147,7 @@ def main() -> None:
     )
     for row in rows:
         told, limit = row["success"], "none" if row["limit"] is None else f"{row['limit']:g}"
-        largest = "inf" if row["largest_odds"] is None else f"{row['largest_odds']:.2f}"
+        largest = "inf" if row["largest_spread"] is None else f"{row['largest_spread']:.2f}"
         print(
             f"{row['targets']:<11} {row['adversary']:<10} {row['sees']:<8} {row['mechanism']:<9} {limit:>6} "
             f"{100 * row['told']:>8.1f} % {100 * told['value']:>6.1f}  {100 * told['low']:>6.1f} to "

@@ -8,11 +8,11 @@ record's own features can follow its membership. An adversary who knows everythi
 
     memorised   the query that tells most about the record that is remembered best, again and again
     greedy      after every answer the query that moves the odds of an ordinary record most, by what is believed by now
-    anybody     likewise, for whichever record is farthest out by now
+    extremes    after every answer the query that could move the two subsets farthest apart that are so already
 
 until the total is spent. Each game is played with a limit on odds and without, through the finite channel and with
-Gaussian noise. Printed are the largest log-odds that anybody ever had, in which share of runs they passed the limit,
-and the success of the best test on the record at the end, beside both ceilings.
+Gaussian noise. Printed are the largest spread of log-likelihoods over the subsets, the share of runs in which it passed
+the limit, and the success of the best test on the record at the end, with both ceilings.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from typing import Literal
 
 import numpy as np
 
-from pacpredict.audit.games import Board, Choice, Game, Rules
+from pacpredict.audit.games import Choice, Game, Rules
 from pacpredict.audit.games import play as play_games
 from pacpredict.core.bounds import success_bound, success_for_epsilon
 from pacpredict.core.decode import DECODERS_OF, Mechanism
@@ -31,8 +31,8 @@ from pacpredict.core.roc import tpr_bound, tpr_for_epsilon
 from pacpredict.training.subsets import balanced
 from pacpredict.types import BoolArray, Votes
 
-Adversary = Literal["memorised", "greedy", "anybody"]
-_CHOICES: dict[Adversary, Choice] = {"memorised": "first", "greedy": "target", "anybody": "anybody"}
+Adversary = Literal["memorised", "greedy", "extremes"]
+_CHOICES: dict[Adversary, Choice] = {"memorised": "first", "greedy": "target", "extremes": "extremes"}
 ADVERSARIES = tuple(_CHOICES)
 
 N_MODELS, N_RECORDS = 32, 60
@@ -58,8 +58,8 @@ class Row:
     adversary: Adversary
     mechanism: Mechanism
     limit: float | None
-    largest_odds: float  # their logarithm
-    beyond: float  # share of runs in which somebody's odds passed the limit
+    largest_spread: float  # of log-likelihoods
+    beyond: float  # share of runs in which it passed the limit
     success: float
     success_ceiling: float
     tpr: float  # at 10 % false positives
@@ -99,9 +99,9 @@ def play(
 ) -> Game:
     """Play a game many times, each with a secret of its own."""
     votes = pool.votes[[pool.telling]] if adversary == "memorised" else pool.votes
-    board = Board(votes, pool.membership, np.arange(N_RECORDS))
+    member = pool.membership[:, target_of(pool, adversary)]
     rules = Rules(mechanism, STEP, math.floor(TOTAL / STEP), limit, DELTA)
-    return play_games(board, target_of(pool, adversary), _CHOICES[adversary], rules, n_runs, seed=seed)
+    return play_games(votes, member, _CHOICES[adversary], rules, n_runs, seed=seed)
 
 
 def rates(game: Game, threshold: float) -> tuple[float, float]:
@@ -144,7 +144,10 @@ def _row(game: Game, adversary: Adversary, mechanism: Mechanism, limit: float | 
 
 def _plain(row: Row) -> dict[str, object]:
     """Return a row for JSON, which has no infinity: certainty is null."""
-    return {**asdict(row), "largest_odds": row.largest_odds if math.isfinite(row.largest_odds) else None}
+    return {
+        **asdict(row),
+        "largest_spread": row.largest_spread if math.isfinite(row.largest_spread) else None,
+    }
 
 
 def main() -> None:
@@ -160,11 +163,11 @@ def main() -> None:
         return
     print(f"{options.runs:,} runs each; {TOTAL} nats in steps of {STEP:.2e}; at most after the bar\n")
     print(
-        "mechanism  adversary   limit   largest odds    beyond   success         found at 10 %     released"
+        "mechanism  adversary   limit         spread    beyond   success         found at 10 %     released"
     )
     for row in rows:
         print(
-            f"{row.mechanism:<10} {row.adversary:<10} {row.limit or 'none':>6}   {row.largest_odds:>12.6f} "
+            f"{row.mechanism:<10} {row.adversary:<10} {row.limit or 'none':>6}   {row.largest_spread:>12.6f} "
             f"{row.beyond:>8.2%}   {row.success:.3f} | {row.success_ceiling:.3f}   {row.tpr:.3f} | "
             f"{row.tpr_ceiling:.3f}   {row.released:>10.1f}"
         )

@@ -19,7 +19,6 @@ from pacpredict.experiments.unlabelled import UNKNOWN, Setting
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.evidence import weigh
 from pacpredict.mechanism.ledger import MemoryLedger
-from pacpredict.mechanism.limit import NO_LIMIT
 from pacpredict.mechanism.session import Session
 
 SEED = 1  # of the runs
@@ -82,7 +81,7 @@ class Study:
         session = Session(len(classes), budget, n_models, decode=decoder, ledger=ledger, generator=generator)
         sequences = [release.sequence for release in session.answer_all(self.votes[order])]
         points = {last_of(sequences, end) for end in ends}
-        found = weigh(ledger.entries(), len(classes), budget, session.prior, NO_LIMIT, sequences, points)
+        found = weigh(ledger.entries(), len(classes), budget, session.prior, sequences, points)
         secret, _, _ = session.hand_over()
         return Labels.of(order, sequences, found, ends), secret.reveal()
 

@@ -63,16 +63,22 @@ class Accuracy(NamedTuple):
     sample_sd: float
 
 
+# Limits on odds of the deployments that are asked until their total is spent: the default, and twice that.
+LIMITS = (defaults.ODDS_LIMIT, 2 * defaults.ODDS_LIMIT)
+
+
 class Life(NamedTuple):
-    """Of deployments with the default limit on odds, asked ordinary queries until the default total was spent."""
+    """Deployments with a limit on odds, asked ordinary queries until the default total was spent."""
 
     mechanism: Mechanism
+    limit: float
     trials: int
     queries: int  # that each was asked
     contested: int  # the smallest number of these on which models differed
     believed: int  # answers from the belief, because of the limit, in all trials
-    exposure_sd: float  # of the log-odds of all records in all trials
-    exposure_largest: float
+    largest_spread: float  # of log-likelihoods over the subsets, at the end of any trial
+    odds_sd: float  # of the log-odds of all records in all trials
+    odds_largest: float
 
 
 def split(name: str) -> tuple[Any, Any]:
@@ -103,7 +109,7 @@ def measure(name: str, artifact: Artifact, n_trials: int, budgets: Sequence[str]
     return rows
 
 
-def live(name: str, artifact: Artifact, mechanism: Mechanism, n_trials: int) -> Life:
+def live(name: str, artifact: Artifact, mechanism: Mechanism, limit: float, n_trials: int) -> Life:
     """Ask the held-out records again and again, each time with fresh noise, until the default total is spent."""
     votes, truth, n_classes = _held_out(name, artifact)
     subsets = artifact.ensemble().space.subsets.matrix()
@@ -116,7 +122,7 @@ def live(name: str, artifact: Artifact, mechanism: Mechanism, n_trials: int) -> 
         n_trials=n_trials,
         seed=SEED,
         mechanism=mechanism,
-        exposure=defaults.EXPOSURE,
+        odds_limit=limit,
         n_classes=n_classes,
         n_queries=len(votes) * math.ceil(budget.total_steps / share / len(votes)),
         membership=subsets,
@@ -125,10 +131,12 @@ def live(name: str, artifact: Artifact, mechanism: Mechanism, n_trials: int) -> 
     shifts = np.log(inside / (1 - inside))  # half of the subsets have each record, so its odds were 1
     return Life(
         mechanism,
+        limit,
         n_trials,
         int(result.checkpoints[-1]),
         int(result.contested.min()),
         int(result.believed.sum()),
+        round(float(np.ptp(result.log_belief[:, -1], axis=1).max()), 5),
         round(float(shifts.std()), 5),
         round(float(np.abs(shifts).max()), 5),
     )
@@ -163,9 +171,12 @@ def main() -> None:
     artifact = fit(options.dataset, options.artifact, options.tune, options.models, options.jobs)
     seconds = time.perf_counter() - started
     if options.lives:
-        _print_lives(
-            [live(options.dataset, artifact, one, options.lives) for one in DECODERS_OF], options.json
-        )
+        lives = [
+            live(options.dataset, artifact, mechanism, limit, options.lives)
+            for mechanism in DECODERS_OF
+            for limit in LIMITS
+        ]
+        _print_lives(lives, options.json)
         return
     training = sum(record["cpu_seconds"] for record in artifact.records())
     rows = measure(options.dataset, artifact, options.trials, tuple(STEPS) if options.all else SHOWN)
@@ -189,9 +200,9 @@ def _print_lives(lives: Sequence[Life], as_json: bool) -> None:
     if as_json:
         print(json.dumps([life._asdict() for life in lives], indent=2))
         return
-    print("mechanism  trials    queries  contested  from the belief  sd of log-odds  largest")
+    print("mechanism  limit  trials    queries  contested  from the belief   spread  sd of log-odds  largest")
     for life in lives:
-        print("{:<9} {:>7} {:>10,} {:>10,} {:>16,} {:>15.5f} {:>8.5f}".format(*life))
+        print("{:<9} {:>6} {:>7} {:>10,} {:>10,} {:>16,} {:>8.5f} {:>15.5f} {:>8.5f}".format(*life))
 
 
 if __name__ == "__main__":

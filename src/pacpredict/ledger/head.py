@@ -17,7 +17,7 @@ from pacpredict.mechanism.ledger import State
 # The order of the columns in every statement about this row.
 COLUMNS = (
     "ledger", "deployment", "created", "moved_to", "chain", "sequence", "contested", "spent_steps", "step", "total",
-    "origin", "secret", "log_belief", "room", "moved", "mac",
+    "origin", "secret", "log_belief", "noisy", "mac",
 )  # fmt: skip
 
 # Where a ledger of the first version is said to go on, under the key, until belief and spending are found to follow
@@ -69,22 +69,22 @@ def from_row(key: bytes, row: tuple[Any, ...], location: str) -> Head:
 
 def _state_values(state: State | None) -> tuple[Any, ...]:
     if state is None:
-        return (None,) * 10
+        return (None,) * 9
     log_belief = state.log_belief.astype("<f8", copy=False).tobytes()
     counts = state.sequence, state.contested, state.spent_steps
-    return (*counts, state.step, state.total, state.origin, state.secret, log_belief, state.room, state.moved)
+    return (*counts, state.step, state.total, state.origin, state.secret, log_belief, state.noisy)
 
 
 def _read_state(deployment: str | None, stored: list[Any]) -> State | None:
-    sequence, contested, spent, step, total, origin, secret, log_belief, room, moved = stored
+    sequence, contested, spent, step, total, origin, secret, log_belief, noisy = stored
     if sequence is None:
         return None
     belief = np.frombuffer(log_belief, "<f8").astype(np.float64)
-    return State(sequence, contested, spent, belief, step, deployment, origin, total, secret, room, moved)
+    return State(sequence, contested, spent, belief, step, deployment, origin, total, secret, noisy)
 
 
 def mac_of(key: bytes, values: tuple[Any, ...]) -> bytes:
-    """Bind all values. Those of a limit on exposure follow only where there is one: older rows keep their MAC."""
+    """Bind all values."""
     (
         ledger,
         deployment,
@@ -97,10 +97,8 @@ def mac_of(key: bytes, values: tuple[Any, ...]) -> bytes:
         origin,
         secret,
         log_belief,
-        room,
-        moved,
+        noisy,
     ) = values
-    limit = () if room is None and moved is None else (room, moved)
     parts = (
         *map(as_bytes, (ledger, deployment, created, moved_to)),
         chain,
@@ -109,6 +107,6 @@ def mac_of(key: bytes, values: tuple[Any, ...]) -> bytes:
         origin,
         secret,
         log_belief,
-        *(None if real is None else _REAL.pack(real) for real in limit),
+        None if noisy is None else _NUMBER.pack(noisy),
     )
     return mac(key, _FORMAT + b"".join(map(field, parts)))

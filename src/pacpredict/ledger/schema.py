@@ -70,8 +70,8 @@ _KEYED = (
     "CREATE INDEX records_by_request ON records (request) WHERE request IS NOT NULL",
 )
 
-# How much room a limit on exposure leaves; ledgers of deployments without one have none.
-_LIMITED = ("ALTER TABLE state ADD COLUMN room {real}", "ALTER TABLE state ADD COLUMN moved {real}")
+# Releases with Gaussian noise, each of which may have passed the limit on odds.
+_LIMITED = ("ALTER TABLE state ADD COLUMN noisy {integer}",)
 
 # Keys of clients: what they are allowed, under a MAC, and what they have used, counted by commits.
 _KEYS = (

@@ -5,14 +5,12 @@ from typing import NamedTuple
 
 from pacpredict.core.belief import Belief
 from pacpredict.core.decode import DECODERS, Decoder
-from pacpredict.core.exposure import Membership
 from pacpredict.exceptions import LedgerConflict, LedgerDamaged, LedgerError
 from pacpredict.ledger.head import Head
 from pacpredict.ledger.records import Record
 from pacpredict.ledger.sql import SqlLedger
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import Entry, Kind, State
-from pacpredict.mechanism.limit import Limit
 from pacpredict.mechanism.replay import replay
 from pacpredict.mechanism.resume import describe_origin
 from pacpredict.types import FloatArray
@@ -31,30 +29,26 @@ class Verification(NamedTuple):
     decoders: tuple[Decoder, ...] = ()  # by which contested queries were answered, as far as records say
 
 
-def verify(
-    ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief, membership: Membership | None = None
-) -> Verification:
+def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> Verification:
     """Check a ledger from its first record to its state; raises LedgerDamaged with what is wrong, and where.
 
-    `membership` is of the units that the budget's limit on exposure is about. What is committed meanwhile is not
-    looked at, and nobody has to wait.
+    What is committed meanwhile is not looked at, and no session has to wait.
     """
     head = ledger.head()
     state = head.state
     if state is None:
         return Verification(ledger.id, ledger.location, 0, 0, 0.0, budget.total, head.chain.hex())
-    limit = Limit.of(budget, membership, prior)
-    if (state.step, state.origin) != (budget.step, describe_origin(prior, n_classes, limit.digest)):
+    if (state.step, state.origin) != (budget.step, describe_origin(prior, n_classes, budget)):
         raise LedgerConflict(
             f"the ledger at {ledger.location} was begun with another step budget, prior, number of classes or limit on "
-            "exposure"
+            "odds"
         )
     if state.spent_steps > budget.total_steps:
         raise _damaged(ledger, f"{budget.nats(state.spent_steps):g} nats are spent, of {budget.total:g}")
     kinds: set[Kind | None] = set()
     entries = _noting(kinds, checked_entries(ledger, head))
     try:
-        replayed = replay(entries, n_classes, budget.step, prior, limit=limit, total_steps=budget.total_steps)
+        replayed = replay(entries, n_classes, budget, prior)
     except LedgerDamaged:
         raise
     except LedgerError as problem:
@@ -117,16 +111,18 @@ def _check_record(ledger: SqlLedger, record: Record, link: bytes, spent: int) ->
 
 
 def _compare(ledger: SqlLedger, replayed: State, state: State) -> None:
-    if (replayed.contested, replayed.spent_steps) != (state.contested, state.spent_steps):
+    if _counts(replayed) != _counts(state):
         raise _damaged(
             ledger,
-            f"its records make {replayed.contested} contested releases and {replayed.spent_steps} charged steps, "
-            f"its state says {state.contested} and {state.spent_steps}",
+            f"its records make (contested, charged, noisy) {_counts(replayed)} releases, its state says "
+            f"{_counts(state)}",
         )
     if _bits(replayed.log_belief) != _bits(state.log_belief):
         raise _damaged(ledger, "the belief that its records imply is not the one in its state")
-    if (replayed.room, replayed.moved) != (state.room, state.moved):
-        raise _damaged(ledger, "the room that its records leave below the limit is not the one in its state")
+
+
+def _counts(state: State) -> tuple[int, int, int]:
+    return state.contested, state.spent_steps, state.noisy
 
 
 def _bits(belief: FloatArray) -> bytes:

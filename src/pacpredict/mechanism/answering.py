@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pacpredict.core.belief import Belief
 from pacpredict.core.decode import Decoder, check_decoder
 from pacpredict.core.release import BELIEVED, RELEASED, answer_votes
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.entropy import Entropy
 from pacpredict.mechanism.ledger import Kind, State
-from pacpredict.mechanism.limit import Limit
 from pacpredict.mechanism.secret import Secret
 from pacpredict.types import FloatArray, Votes
 
@@ -24,24 +24,25 @@ class Answered(NamedTuple):
     noisy: list[FloatArray | None]  # the release, where it is one of noisy coordinates
     n_contested: int
     log_belief: FloatArray
-    track: FloatArray
 
 
 class Answering:
     """Answers votes about one secret under one budget, from a state to the next."""
 
     def __init__(
-        self, n_classes: int, budget: Budget, decode: Decoder, limit: Limit, entropy: Entropy
+        self, n_classes: int, budget: Budget, decode: Decoder, prior: Belief, entropy: Entropy
     ) -> None:
         mechanism, self._row = check_decoder(decode)
         self._n_classes = n_classes
         self._budget = budget
         self._decode = decode
         self._is_finite = mechanism == "channel"
-        self._limit = limit
+        self._log_prior = prior.log_probabilities
         self._entropy = entropy
         # Labels are drawn from the channel, and where the belief answers.
-        self._draws_labels = self._is_finite or not limit.is_none or budget.when_exhausted == "belief"
+        self._draws_labels = (
+            self._is_finite or budget.odds_limit is not None or budget.when_exhausted == "belief"
+        )
 
     def answer(self, before: State, votes: Votes, n_voted: Sequence[int], secret: Secret) -> Answered:
         sizes = [k - 1 for k in n_voted]  # one noisy coordinate less than classes voted for
@@ -49,12 +50,12 @@ class Answering:
         normals = self._entropy.normals(0 if self._is_finite else sum(sizes))
         uniforms = self._entropy.uniforms(n_contested if self._draws_labels else 0)
         noisy, log_belief = np.empty(normals.size), before.log_belief.copy()
-        budget, limit, track = self._budget, self._limit, self._limit.track(before)
+        budget = self._budget
         left = budget.total_steps - before.spent_steps
         how, charged, labels = answer_votes(
-            *(votes, self._n_classes, secret.reveal(), budget.step, self._is_finite, limit.epsilon),
-            *(limit.delta, budget.charging == "flat", before.contested, left, normals, uniforms),
-            *(log_belief, track, limit.bits.members, limit.bits.prior_odds, noisy),
+            *(votes, self._n_classes, secret.reveal(), budget.step, self._is_finite, budget.epsilon),
+            *(budget.step_delta, budget.charging == "flat", before.contested, left, normals, uniforms),
+            *(log_belief, self._log_prior, noisy),
         )
         noisy.setflags(write=False)
         ways = how.tolist()
@@ -65,7 +66,6 @@ class Answering:
             self._split(noisy, sizes, ways),
             n_contested,
             log_belief,
-            track,
         )
 
     def _kind(self, way: int) -> Kind:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pacpredict import defaults
 from pacpredict.core.rounding import float_up
-from pacpredict.core.scalars import check_budget, check_delta, check_exposure
+from pacpredict.core.scalars import check_budget, check_delta, check_odds_limit
 from pacpredict.exceptions import BudgetExhausted, InvalidBudget, InvalidInput, InvalidProbability
 
 Charging = Literal["adaptive", "flat"]
@@ -30,17 +30,17 @@ class Budget:
     which all models agree, or with `"belief"` answers the others too, with a label drawn from what everybody may
     believe: that needs no secret and costs nothing.
 
-    `exposure` limits how far answers move anybody's log-odds of having been trained on: a release that could move
-    them further is not made, and the belief answers. Gaussian noise keeps it but for the probability
-    `exposure_delta` over the whole life; labels of a channel keep it always.
+    `odds_limit` limits how far answers move the log-odds of any statement about the training set, whatever else is
+    known about it. A channel is coupled less to keep within it; where nothing fits, the belief answers. Gaussian noise
+    keeps the limit but for the probability `odds_delta` over the whole life, a channel always.
     """
 
     step: float
     total: float
     charging: Charging = defaults.CHARGING
     when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED
-    exposure: float | None = None
-    exposure_delta: float = defaults.EXPOSURE_DELTA
+    odds_limit: float | None = None
+    odds_delta: float = defaults.ODDS_DELTA
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "step", check_budget(self.step, "step budget"))
@@ -61,10 +61,10 @@ class Budget:
             raise InvalidInput(
                 f"when_exhausted must be one of {', '.join(WAYS_OUT)}, got {self.when_exhausted!r}"
             )
-        if self.exposure is not None:
-            object.__setattr__(self, "exposure", check_exposure(self.exposure))
-        if check_delta(self.exposure_delta) == 0:
-            raise InvalidProbability("exposure_delta must be above 0: noise has no end; 1e-9 is the default")
+        if self.odds_limit is not None:
+            object.__setattr__(self, "odds_limit", check_odds_limit(self.odds_limit))
+        if check_delta(self.odds_delta) == 0:
+            raise InvalidProbability("odds_delta must be above 0: noise is unbounded; 1e-9 is the default")
 
     @cached_property
     def total_steps(self) -> int:
@@ -73,8 +73,13 @@ class Budget:
 
     @property
     def step_delta(self) -> float:
-        """The share of one release in `exposure_delta`."""
-        return self.exposure_delta / self.total_steps
+        """The share of one release in `odds_delta`."""
+        return self.odds_delta / self.total_steps
+
+    @property
+    def epsilon(self) -> float:
+        """The limit on odds as the kernels take it: infinite if there is none."""
+        return math.inf if self.odds_limit is None else self.odds_limit
 
     def nats(self, steps: int) -> float:
         """Convert charged steps into nats, rounded up."""

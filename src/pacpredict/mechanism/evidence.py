@@ -15,7 +15,6 @@ from pacpredict.core.filters import Confidence, confidence
 from pacpredict.exceptions import LedgerError
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import Entry, Kind
-from pacpredict.mechanism.limit import Limit
 from pacpredict.mechanism.replay import History
 from pacpredict.types import Votes
 
@@ -51,12 +50,11 @@ def weigh(
     n_classes: int,
     budget: Budget,
     prior: Belief,
-    limit: Limit,
     wanted: Collection[int],
     points: Collection[int],
 ) -> Evidence:
     """Replay a history up to the last point, and weigh the labels of the wanted releases."""
-    history = History(n_classes, budget.step, prior, limit, budget.total_steps)
+    history = History(n_classes, budget, prior)
     chosen, stops, last = set(wanted), set(points), max(points, default=0)
     labels: dict[int, Weighed] = {}
     reached = {0: Point(prior, 0)} if 0 in stops else {}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pacpredict.core.attacks import matching_epsilon, success_after, true_positives
+from pacpredict.core.decode import Decoder, check_decoder
 from pacpredict.core.roc import DEFAULT_FPR, tpr_for_epsilon
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import State
@@ -22,9 +23,10 @@ class Guarantee:
         and histories.
     fpr, tpr
         A rate of false alarms, and the highest rate of members that any test of membership finds at that rate.
-    exposure, exposure_delta
-        How far the logarithm of anybody's odds of having been trained on moves at most, in every single history; with
-        Gaussian noise in all but a share `exposure_delta` of them. None if there is no such limit.
+    odds_limit, odds_delta
+        How far the log-odds of any statement about the training set move at most, in every history but for a
+        probability of `odds_delta`, whatever else an attacker knows about it. Without Gaussian noise `odds_delta` is 0.
+        `odds_limit` is None if there is no limit.
     epsilon, epsilon_tpr
         For comparison: the epsilon of (epsilon, 1e-5)-DP that limits the average success of membership inference as the
         total does, and the rate of members that a test could find under it. It matches for average success only.
@@ -39,17 +41,20 @@ class Guarantee:
     success: float
     fpr: float
     tpr: float
-    exposure: float | None
-    exposure_delta: float
+    odds_limit: float | None
+    odds_delta: float
     epsilon: float
     epsilon_tpr: float
 
     @classmethod
-    def of(cls, budget: Budget, state: State | None, prior: float = 0.5) -> "Guarantee":
+    def of(cls, budget: Budget, decode: Decoder, state: State | None, prior: float = 0.5) -> "Guarantee":
         """State what a budget promises; `state` is None before anything was answered."""
         queries, contested, spent = (
             (0, 0, 0) if state is None else (state.sequence, state.contested, state.spent_steps)
         )
+        mechanism, _ = check_decoder(decode)
+        noisy = budget.total_steps if mechanism == "gaussian" else 0 if state is None else state.noisy
+        odds_delta = min(noisy * budget.step_delta, budget.odds_delta)
         epsilon = matching_epsilon(budget.total, prior)
         return cls(
             queries=queries,
@@ -59,9 +64,9 @@ class Guarantee:
             prior=prior,
             success=success_after(budget.total, prior),
             fpr=DEFAULT_FPR,
-            tpr=true_positives(budget.total, prior, budget.exposure, budget.exposure_delta),
-            exposure=budget.exposure,
-            exposure_delta=budget.exposure_delta,
+            tpr=true_positives(budget.total, prior, budget.odds_limit, odds_delta),
+            odds_limit=budget.odds_limit,
+            odds_delta=odds_delta,
             epsilon=epsilon,
             epsilon_tpr=tpr_for_epsilon(epsilon, DEFAULT_FPR),
         )

@@ -38,10 +38,7 @@ class State:
     origin: bytes | None = field(default=None, repr=False)  # a digest of the prior and the number of classes
     total: float | None = None  # nats that the guarantee is for
     secret: bytes | None = field(default=None, repr=False)  # the secret's commitment
-    # How far anybody's odds may still move, as of the last look at all units, and how far they can have moved since;
-    # None without a limit on exposure.
-    room: float | None = field(default=None, repr=False)
-    moved: float | None = field(default=None, repr=False)
+    noisy: int = 0  # releases with Gaussian noise: each of them may have passed the limit on odds
 
     def __post_init__(self) -> None:
         self.log_belief.setflags(write=False)

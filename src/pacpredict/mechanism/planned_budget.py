@@ -1,9 +1,14 @@
 """From what an owner asks for to a budget: the planner, with a default that promises something."""
 
+from typing import Literal
+
 from pacpredict import defaults
-from pacpredict.core.plan import plan
+from pacpredict.core.plan import plan, propose_odds_limit
 from pacpredict.core.roc import DEFAULT_FPR
 from pacpredict.mechanism.budget import Budget, Charging, WhenExhausted
+
+# How far log-odds may move, what goes with the total, or no limit.
+OddsLimit = float | Literal["auto"] | None
 
 
 def plan_budget(
@@ -18,9 +23,9 @@ def plan_budget(
     prior: float = 0.5,
     charging: Charging = defaults.CHARGING,
     when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
-    exposure: float | None = None,
+    odds_limit: OddsLimit = None,
 ) -> Budget:
-    """Return the budget that follows from what was asked for; `exposure` is its limit on odds, if it has one.
+    """Return the budget that follows from what was asked for; `odds_limit="auto"` is the limit proposed for its total.
 
     Two of number of queries, target (`success`, `tpr`, `epsilon` or `total`) and `step` decide; all three are refused.
     The default target stands in for a missing one, unless queries and step decide together what they amount to; a
@@ -41,4 +46,6 @@ def plan_budget(
         prior=0.5 if success is tpr is epsilon is None else prior,  # queries and nats do not refer to it
         fpr=fpr,
     )
-    return Budget(made.step_budget, made.total_budget_nats, charging, when_exhausted, exposure)
+    total = made.total_budget_nats
+    limit = propose_odds_limit(total) if odds_limit == "auto" else odds_limit
+    return Budget(made.step_budget, total, charging, when_exhausted, limit)

@@ -1,6 +1,5 @@
 """From a ledger's entries back to the state, bit for bit."""
 
-import sys
 from collections.abc import Container, Iterable, Iterator
 
 import numpy as np
@@ -9,43 +8,26 @@ from pacpredict.core.belief import Belief
 from pacpredict.core.calibrate import calibrate
 from pacpredict.core.release import RELEASED, REPLAY, answer_votes
 from pacpredict.core.validate import check_votes
-from pacpredict.exceptions import ExposureReached, LedgerError
+from pacpredict.exceptions import LedgerError, OddsLimitReached
+from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import Entry, State
-from pacpredict.mechanism.limit import NO_LIMIT, Limit
+from pacpredict.mechanism.limit import admit_vector
 from pacpredict.types import FloatArray, Votes
 
 
-def replay(
-    entries: Iterable[Entry],
-    n_classes: int,
-    step_budget: float,
-    prior: Belief,
-    *,
-    limit: Limit = NO_LIMIT,
-    total_steps: int | None = None,
-) -> State:
-    """Recompute the state from a ledger's entries, bit for bit.
-
-    `limit` is that of the session which wrote them, and `total_steps` what it might charge in all.
-    """
-    history = History(n_classes, step_budget, prior, limit, total_steps)
+def replay(entries: Iterable[Entry], n_classes: int, budget: Budget, prior: Belief) -> State:
+    """Recompute the state from a ledger's entries, bit for bit; `budget` is that of the session that wrote them."""
+    history = History(n_classes, budget, prior)
     for entry in entries:
         history.add(entry)
     return history.state()
 
 
 def retrace(
-    entries: Iterable[Entry],
-    n_classes: int,
-    step_budget: float,
-    prior: Belief,
-    *,
-    stops: Container[int],
-    limit: Limit = NO_LIMIT,
-    total_steps: int | None = None,
+    entries: Iterable[Entry], n_classes: int, budget: Budget, prior: Belief, *, stops: Container[int]
 ) -> Iterator[State]:
     """Yield the states on the way, likewise: after each release whose number is among the stops."""
-    history = History(n_classes, step_budget, prior, limit, total_steps)
+    history = History(n_classes, budget, prior)
     for entry in entries:
         history.add(entry)
         if entry.sequence in stops:
@@ -55,16 +37,12 @@ def retrace(
 class History:
     """A history as far as it was replayed."""
 
-    def __init__(
-        self, n_classes: int, step: float, prior: Belief, limit: Limit, total_steps: int | None
-    ) -> None:
+    def __init__(self, n_classes: int, budget: Budget, prior: Belief) -> None:
         self._n_classes = n_classes
-        self._step = step
-        self._limit = limit
-        self._total_steps = sys.maxsize if total_steps is None else total_steps
+        self._budget = budget
+        self._prior = prior
         self._log_belief: FloatArray = prior.log_probabilities.copy()
-        self._track = limit.begin()
-        self._sequence = self._contested = self._spent = 0
+        self._sequence = self._contested = self._spent = self._noisy = 0
 
     @property
     def belief(self) -> Belief:
@@ -72,9 +50,8 @@ class History:
         return Belief(self._log_belief)
 
     def state(self) -> State:
-        room, moved = self._limit.kept(self._track)
         counts = self._sequence, self._contested, self._spent
-        return State(*counts, self._log_belief.copy(), self._step, room=room, moved=moved)
+        return State(*counts, self._log_belief.copy(), self._budget.step, noisy=self._noisy)
 
     def add(self, entry: Entry) -> None:
         if entry.sequence != self._sequence + 1:
@@ -90,6 +67,7 @@ class History:
                 )
             self._contested += 1
         self._sequence, self._spent = entry.sequence, self._spent + entry.charged_steps
+        self._noisy += entry.noisy is not None
 
     def _add_label(self, entry: Entry, votes: Votes, label: int) -> None:
         """Take what was released from the record; whether that was allowed is decided again."""
@@ -97,43 +75,32 @@ class History:
         if label not in voted:
             raise _damaged(entry, "its label is one that nobody voted for")
         if entry.kind == "belief":
-            if (
-                self._spent < self._total_steps
-            ):  # it was the limit that allowed no release, so all units were looked at
-                self._limit.settle(self._log_belief, self._contested, self._track)
             return
         noisy = np.empty(0) if entry.noisy is None else entry.noisy.copy()
         if entry.noisy is not None and noisy.shape != (voted.size - 1,):
             raise _damaged(entry, f"its release does not have {voted.size - 1} numbers")
+        budget = self._budget
         how, _, labels = answer_votes(
-            *(votes, self._n_classes, REPLAY, self._step, entry.noisy is None),
-            *(
-                self._limit.epsilon,
-                self._limit.delta,
-                False,
-                self._contested,
-                self._total_steps - self._spent,
-            ),
-            *(np.empty(0), np.searchsorted(voted, [label]), self._log_belief, self._track),
-            *(self._limit.bits.members, self._limit.bits.prior_odds, noisy),
+            *(votes, self._n_classes, REPLAY, budget.step, entry.noisy is None, budget.epsilon),
+            *(budget.step_delta, False, self._contested, budget.total_steps - self._spent),
+            *(np.empty(0), np.searchsorted(voted, [label]), self._log_belief),
+            *(self._prior.log_probabilities, noisy),
         )
         if how[0] != RELEASED:
-            raise _damaged(entry, "budget and limit on exposure did not allow a release")
+            raise _damaged(entry, "budget and limit on odds did not allow a release")
         if label not in labels:  # by argmax or by map
             raise _damaged(entry, "its label is not what its release says")
 
     def _add_vector(self, entry: Entry, outputs: FloatArray) -> None:
         belief = Belief(self._log_belief)
-        noise = calibrate(outputs, belief, self._step)
+        noise = calibrate(outputs, belief, self._budget.step)
         if entry.noisy is None or entry.noisy.shape != (noise.variances.size,):
             raise _damaged(entry, f"its release does not have {noise.variances.size} numbers")
         try:
-            self._limit.admit(noise, belief, self._contested, self._track)
-        except ExposureReached as problem:
-            raise _damaged(entry, "the limit on exposure did not allow a release") from problem
-        likelihood = noise.log_likelihood(entry.noisy)
-        self._limit.note(likelihood, self._track)
-        self._log_belief = belief.updated(likelihood).log_probabilities.copy()
+            admit_vector(noise, self._budget, belief, self._prior, self._contested)
+        except OddsLimitReached as problem:
+            raise _damaged(entry, "the limit on odds did not allow a release") from problem
+        self._log_belief = belief.updated(noise.log_likelihood(entry.noisy)).log_probabilities.copy()
 
 
 def _damaged(entry: Entry, what: str) -> LedgerError:

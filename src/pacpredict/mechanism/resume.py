@@ -12,10 +12,11 @@ from pacpredict.mechanism.ledger import State
 from pacpredict.mechanism.secret import Secret
 
 
-def describe_origin(prior: Belief, n_classes: int, limit: bytes | None = None) -> bytes:
-    """Digest what a belief starts from: a history replays from the same prior, label space and limit only."""
+def describe_origin(prior: Belief, n_classes: int, budget: Budget) -> bytes:
+    """Digest what a history replays from: prior, label space, and the limit on odds."""
+    limit = [] if budget.odds_limit is None else [budget.odds_limit, budget.step_delta]
     about = n_classes.to_bytes(8, "little") + prior.log_probabilities.astype("<f8").tobytes()
-    return hashlib.sha256(about + (limit or b"")).digest()
+    return hashlib.sha256(about + np.array(limit, "<f8").tobytes()).digest()
 
 
 def first_state(recorded: State | None, snapshot: State | None, fresh: State) -> State:
@@ -59,16 +60,12 @@ def check_state(state: State, fresh: State) -> None:
         )
     if state.origin not in (None, fresh.origin):
         raise InvalidBelief(
-            "the state began from another prior, number of classes or limit on exposure (with its units); continue "
-            "with those that it began from"
-        )
-    if state.sequence and (state.room is None) != (fresh.room is None):
-        raise InvalidBelief(
-            "the state was kept, or replayed, without the limit on exposure that this session has, or with one that it "
-            "has not: its belief would be another. Replay the history with the limit that it began with"
+            "the state began from another prior, number of classes or limit on odds; continue with those it began from"
         )
     Belief(state.log_belief)  # refuses what is no distribution
-    if not (0 <= state.contested <= state.sequence and 0 <= state.spent_steps <= state.sequence):
+    if not (
+        0 <= state.noisy <= state.contested <= state.sequence and 0 <= state.spent_steps <= state.sequence
+    ):
         raise InvalidInput(
             f"the state counts {state.sequence} releases, {state.contested} contested and {state.spent_steps} "
             "charged, which no session can have left; restore it from the ledger"

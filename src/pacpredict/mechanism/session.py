@@ -11,7 +11,6 @@ from pacpredict import defaults
 from pacpredict.core.belief import Belief
 from pacpredict.core.calibrate import calibrate
 from pacpredict.core.decode import Decoder
-from pacpredict.core.exposure import Membership
 from pacpredict.core.scalars import check_model_count
 from pacpredict.core.validate import MOST_CLASSES, check_outputs
 from pacpredict.exceptions import InvalidInput, InvalidVotes, PacPredictError
@@ -21,7 +20,7 @@ from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.entropy import Entropy, SeededEntropy, SystemEntropy
 from pacpredict.mechanism.guarantee import Guarantee
 from pacpredict.mechanism.ledger import Answer, Entry, Failpoints, Ledger, MemoryLedger, State, nowhere
-from pacpredict.mechanism.limit import Limit
+from pacpredict.mechanism.limit import admit_vector
 from pacpredict.mechanism.question import Ballots, Known, Release, Request
 from pacpredict.mechanism.recent import Recent
 from pacpredict.mechanism.resume import (
@@ -52,8 +51,6 @@ class Session:
         The distribution that the secret was drawn from: a number of models for the uniform one, or a belief.
     secret
         By default drawn from the prior. Give the old one to continue from a ledger or a snapshot.
-    membership
-        Which subsets have which units, records or persons: whose odds the budget's limit on exposure is about.
     decode
         `"argmax"` (the paper's) or `"map"`, which is more accurate, both of a noisy release; or `"sample"`, a label
         released through a finite channel. docs/threat-model.md says what they mean.
@@ -77,7 +74,6 @@ class Session:
         budget: Budget,
         prior: int | Belief = defaults.MODELS,
         *,
-        membership: Membership | None = None,
         secret: Secret | None = None,
         decode: Decoder = defaults.DECODE,
         ledger: Ledger | None = None,
@@ -94,21 +90,16 @@ class Session:
         self.budget = budget
         self.decode = decode
         self._ledger = MemoryLedger() if ledger is None else ledger
-        self._limit = Limit.of(budget, membership, self.prior)
         self._entropy: Entropy = SystemEntropy() if generator is None else SeededEntropy(generator)
-        self._answering = Answering(self.n_classes, budget, decode, self._limit, self._entropy)
+        self._answering = Answering(self.n_classes, budget, decode, self.prior, self._entropy)
         self._at = at
-        origin, log_belief = (
-            describe_origin(self.prior, self.n_classes, self._limit.digest),
-            self.prior.log_probabilities,
-        )
+        origin, log_belief = describe_origin(self.prior, self.n_classes, budget), self.prior.log_probabilities
         fresh = State(0, 0, 0, log_belief.copy(), budget.step, deployment, origin, budget.total)
-        room, moved = self._limit.kept(self._limit.begin())
         with self._ledger.turn():
             recorded = self._ledger.load()
             is_new = recorded is None and (snapshot is None or snapshot.sequence == 0)
             self._secret = settle_secret(secret, is_new, self.prior, generator)
-            self._fresh = replace(fresh, secret=self._secret.commitment(), room=room, moved=moved)
+            self._fresh = replace(fresh, secret=self._secret.commitment())
             self._state = first_state(recorded, snapshot, self._fresh)
             self._recent = Recent(self._state.sequence)
             check_within(self._state, budget)
@@ -126,7 +117,7 @@ class Session:
 
     def guarantee(self, prior: float = 0.5) -> Guarantee:
         """Bound the success of any attack with this prior (0.5: is a given record in the training set?)."""
-        return Guarantee.of(self.budget, self.snapshot(), prior)
+        return Guarantee.of(self.budget, self.decode, self.snapshot(), prior)
 
     def answer(self, votes: npt.ArrayLike) -> Release:
         """Answer one query, given the labels of all models (n_models,)."""
@@ -198,17 +189,14 @@ class Session:
             state = self._resume()
             charged = self.budget.charge_vector(contested, state.spent_steps)
             released, belief, question, record = y[0].copy(), Belief(state.log_belief), None, None
-            track = self._limit.track(state)
             if contested:
                 noise = calibrate(y, belief, self.budget.step)
-                self._limit.admit(noise, belief, state.contested, track)
+                admit_vector(noise, self.budget, belief, self.prior, state.contested)
                 noisy = noise.draw(self._secret.reveal(), self._entropy.normals(noise.variances.size))
-                likelihood = noise.log_likelihood(noisy)
-                self._limit.note(likelihood, track)
-                released, belief = noise.vector(noisy), belief.updated(likelihood)
+                released, belief = noise.vector(noisy), belief.updated(noise.log_likelihood(noisy))
                 question, record = y, noisy
             entry = Entry(state.sequence + 1, charged, None, question, record, kind="vector")
-            self._commit([entry], int(contested), belief.log_probabilities, track)
+            self._commit([entry], int(contested), belief.log_probabilities)
         self._ledger.confirm(entry.sequence)
         return released
 
@@ -300,12 +288,10 @@ class Session:
         answered = self._answering.answer(before, votes, n_voted, self._secret)
         self._at("after-draw")
         entries = _entries(before.sequence, votes, answered, drafts)
-        self._commit(entries, answered.n_contested, answered.log_belief, answered.track)
+        self._commit(entries, answered.n_contested, answered.log_belief)
         return answered
 
-    def _commit(
-        self, entries: Sequence[Entry], contested: int, log_belief: FloatArray, track: FloatArray
-    ) -> None:
+    def _commit(self, entries: Sequence[Entry], contested: int, log_belief: FloatArray) -> None:
         """Record first, then remember: if the ledger fails, the next turn continues where the ledger is."""
         before, fresh = self._state, self._fresh
         after = State(
@@ -318,7 +304,7 @@ class Session:
             fresh.origin,
             fresh.total,
             fresh.secret,
-            *self._limit.kept(track),
+            before.noisy + sum(entry.noisy is not None for entry in entries),
         )
         self._ledger.commit(entries, after)
         self._recent.add(entries)

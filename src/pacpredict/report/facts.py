@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pacpredict.core.decode import Decoder
 from pacpredict.deployment import Deployment
 from pacpredict.ledger.verify import Verification
-from pacpredict.training.space import summarise_exposure
+from pacpredict.training.space import summarise_posterior
 
 # Moments that a picture of the spending has; more cannot be told apart on paper.
 _MOMENTS = 300
@@ -34,7 +34,7 @@ class Facts:
     true_positives: float  # that a test of membership finds at most, at a rate of false positives of
     false_positives: float
     rows_left: int  # contested ones that can still be answered
-    exposure: dict[str, Any]
+    membership_posterior: dict[str, Any]
     moments: Sequence[Moment]
     lasts_until: datetime | None  # at the pace of the last month
     ledger: str  # where it is
@@ -51,7 +51,7 @@ class Facts:
             "true_positives": self.true_positives,
             "false_positives": self.false_positives,
             "rows_left": self.rows_left,
-            "exposure": self.exposure,
+            "membership_posterior": self.membership_posterior,
             "lasts_until": self.lasts_until and self.lasts_until.isoformat(timespec="seconds"),
             "ledger": self.ledger,
             "releases": self.releases,
@@ -75,7 +75,7 @@ def gather(deployment: Deployment, *, verify: bool = True) -> Facts:
         true_positives=privacy["tpr"],
         false_positives=privacy["fpr"],
         rows_left=budget.total_steps - (spent[-1].steps if spent else 0),
-        exposure=summarise_exposure(deployment.exposure()),
+        membership_posterior=summarise_posterior(deployment.membership_posterior()),
         moments=moments,
         lasts_until=forecast(moments, budget.total),
         ledger=deployment.location,

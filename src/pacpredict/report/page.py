@@ -210,16 +210,16 @@ def _spent(report: Facts) -> list[Child]:
 
 
 def _revealed(report: Facts) -> list[Child]:
-    exposure, unit = report.exposure, _unit(report.about)
-    edges, counts = exposure["histogram"]["edges"], exposure["histogram"]["units"]
-    smallest, largest = (f"{100 * exposure[name]:.4f} %" for name in ("smallest", "largest"))
+    posterior, unit = report.membership_posterior, _unit(report.about)
+    edges, counts = posterior["histogram"]["edges"], posterior["histogram"]["units"]
+    smallest, largest = (f"{100 * posterior[name]:.4f} %" for name in ("smallest", "largest"))
     text = (
         f"By all answers so far, an attacker who knows everything but the secret believes of each {unit}, with a "
         f"probability between {smallest} and {largest}, that it was trained on."
     )
-    says = f"Exposure of {sum(counts):,} {unit}s: from {smallest} to {largest}"
+    says = f"Posterior of {sum(counts):,} {unit}s: from {smallest} to {largest}"
     before = "a half" if report.about["rate"] == 0.5 else percent(report.about["rate"])
-    caption = f"How many {unit}s have which exposure. Before any answer it was {before}."
+    caption = f"How many {unit}s have which posterior probability. Before any answer it was {before}."
     return [tag("p", text), figure(histogram(edges, counts, says), caption)]
 
 

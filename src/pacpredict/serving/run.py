@@ -8,7 +8,6 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
 
@@ -183,8 +182,7 @@ def warm_up(curator: Curator) -> None:
     The first client then waits no longer than the others.
     """
     votes = curator.ensemble.votes(curator.ensemble.schema.example())
-    budget = replace(curator.recipe.budget, exposure=None)  # the same kernels, and nobody's odds to look at
-    session = Session(len(curator.ensemble.classes), budget, curator.recipe.n_models)
+    session = Session(len(curator.ensemble.classes), curator.recipe.budget, curator.recipe.n_models)
     contested = np.arange(curator.recipe.n_models) % 2
     session.serve([Request.of(session.ballots([*votes, contested]))])
 

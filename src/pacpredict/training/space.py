@@ -9,7 +9,6 @@ import numpy as np
 
 from pacpredict.core.attacks import bound_attacks
 from pacpredict.core.belief import Belief
-from pacpredict.core.exposure import Membership
 from pacpredict.core.priors import Records, attack_priors, model_prior
 from pacpredict.learners.learner import Learner, Voter
 from pacpredict.rows.kind import AnyRows
@@ -23,8 +22,8 @@ _MOST_RECORDS = 4096
 # They are asked in steps, since a few probes mostly suffice to tell all apart.
 _STEPS = (64, 512, 2 * _MOST_RECORDS)
 
-# Where the histogram of exposures changes bins: fine around 1/2, where nearly everybody is, and at the ends.
-EXPOSURE_EDGES = (0, 0.001, 0.01, 0.1, 0.25, 0.4, 0.45, 0.49, 0.51, 0.55, 0.6, 0.75, 0.9, 0.99, 0.999, 1)
+# Where the histogram of posteriors changes bins: fine around 1/2, where nearly everybody is, and at the ends.
+POSTERIOR_EDGES = (0, 0.001, 0.01, 0.1, 0.25, 0.4, 0.45, 0.49, 0.51, 0.55, 0.6, 0.75, 0.9, 0.99, 0.999, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,27 +55,22 @@ class Space:
         """Count what can be counted in subsets of rows that are not at hand."""
         return cls(Units.rows(subsets.n_units), subsets, lambda: attack_priors(subsets.matrix(), None, None))
 
-    def membership(self) -> Membership:
-        """Return which subsets have which units, for the limit on anybody's odds under the uniform prior."""
-        subsets = self.subsets
-        return Membership.of_packed(subsets.packed, subsets.n_units, Belief.uniform(subsets.n_models))
-
     def bounds(self, total_budget: float) -> dict[str, dict[str, str | float]]:
         """Say of each attack how often it succeeds: before any answer, and ever."""
         return bound_attacks(self.priors, total_budget, unit=self.units.kind, n_models=self.subsets.n_models)
 
-    def exposure(self, belief: Belief) -> FloatArray:
-        """Return, of each unit, the probability of having been trained on, given all answers so far."""
-        return np.concatenate([belief.exposure(block) for block in self.subsets.blocks()])
+    def membership_posterior(self, belief: Belief) -> FloatArray:
+        """Return each unit's posterior probability of membership in the training set."""
+        return np.concatenate([belief.membership_posterior(block) for block in self.subsets.blocks()])
 
 
-def summarise_exposure(exposure: FloatArray) -> dict[str, Any]:
-    """Return the smallest and the largest exposure, and how many units lie between which two."""
-    counts, _ = np.histogram(exposure, EXPOSURE_EDGES)
+def summarise_posterior(posterior: FloatArray) -> dict[str, Any]:
+    """Return the smallest and the largest posterior, and a histogram of the units."""
+    counts, _ = np.histogram(posterior, POSTERIOR_EDGES)
     return {
-        "smallest": float(exposure.min()),
-        "largest": float(exposure.max()),
-        "histogram": {"edges": list(EXPOSURE_EDGES), "units": counts.tolist()},
+        "smallest": float(posterior.min()),
+        "largest": float(posterior.max()),
+        "histogram": {"edges": list(POSTERIOR_EDGES), "units": counts.tolist()},
     }
 
 

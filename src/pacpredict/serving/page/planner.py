@@ -88,9 +88,9 @@ def render_plan(given: Mapping[str, str], budget: Budget, prior: float) -> Marku
 
 def _with_limit(total: float, budget: Budget, prior: float) -> tuple[str, Child]:
     whose, limit, delta = (
-        ("the default limit", defaults.EXPOSURE, defaults.EXPOSURE_DELTA)
-        if budget.exposure is None
-        else ("the deployment's limit", budget.exposure, budget.exposure_delta)
+        ("the default limit", defaults.ODDS_LIMIT, defaults.ODDS_DELTA)
+        if budget.odds_limit is None
+        else ("the deployment's limit", budget.odds_limit, budget.odds_delta)
     )
     found = true_positives(total, prior, limit, delta)
     return f"with {whose} on odds, a factor of {factor(limit)}", percent(found)

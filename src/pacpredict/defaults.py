@@ -11,6 +11,7 @@ TOTAL_BUDGET: Final = QUERIES * STEP_BUDGET
 RATE: Final = 0.5  # the share of subsets that each record is in
 CONSTRUCTION: Final = "balanced"
 DECODE: Final = "argmax"
+VOTES: Final = "plain"
 CHARGING: Final = "adaptive"
 WHEN_EXHAUSTED: Final = "halt"
 # How far the log-odds of any statement about the training set may move, for the default total: a factor of 1.28. What

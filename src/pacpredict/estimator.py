@@ -16,6 +16,7 @@ from pacpredict import defaults
 from pacpredict.artifact.make import settle_seed
 from pacpredict.core.decode import Decoder
 from pacpredict.core.roc import DEFAULT_FPR
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.curator import Curator
 from pacpredict.deployment import Deployment
 from pacpredict.evaluation.choose import choose
@@ -70,6 +71,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     decode
         "argmax" (the paper's), "map", which is more accurate, or "sample", a label released through a finite channel;
         docs/threat-model.md says what they mean.
+    votes
+        "plain", or "leave-one-out": where one unit explains the votes better than chance allows, answer as the models
+        that were not trained on it do; "leave-two-out" removes up to two. This reduces what answers tell about a single
+        unit of the pool; it proves nothing about the pool.
     charging, when_exhausted
         See Budget.
     odds_limit
@@ -128,6 +133,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         step_budget: float | None = None,
         total_budget: float | None = None,
         decode: Decoder = defaults.DECODE,
+        votes: VoteRule = defaults.VOTES,
         charging: Charging = defaults.CHARGING,
         when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
         odds_limit: OddsLimit = "auto",
@@ -154,6 +160,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.step_budget = step_budget
         self.total_budget = total_budget
         self.decode = decode
+        self.votes = votes
         self.charging = charging
         self.when_exhausted = when_exhausted
         self.odds_limit = odds_limit
@@ -294,6 +301,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             step_budget=recipe.budget.step,
             total_budget=recipe.budget.total,
             decode=recipe.decode,
+            votes=recipe.votes,
             charging=recipe.budget.charging,
             when_exhausted=recipe.budget.when_exhausted,
             odds_limit=recipe.budget.odds_limit,
@@ -335,9 +343,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             when_exhausted=self.when_exhausted,
             odds_limit=self.odds_limit,
         )
-        return Recipe(
-            _seed(self.random_state), budget, self.n_models, self.construction, self.rate, self.decode
-        )
+        how = self.construction, self.rate, self.decode, self.votes
+        return Recipe(_seed(self.random_state), budget, self.n_models, *how)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Let scikit-learn check names and shapes as its users expect; the schema checks values."""

@@ -79,4 +79,5 @@ def planned_recipe(arguments: Namespace, seed: int) -> Any:
         when_exhausted=arguments.when_exhausted,
         odds_limit=arguments.odds_limit,
     )
-    return Recipe(seed, budget, arguments.models, arguments.construction, arguments.rate, arguments.decode)
+    how = arguments.construction, arguments.rate, arguments.decode, arguments.votes
+    return Recipe(seed, budget, arguments.models, *how)

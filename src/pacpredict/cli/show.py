@@ -101,6 +101,7 @@ def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
         ("each answer, at most", nats(privacy["step_budget_nats"])),
         ("charged", "where models disagree" if privacy["charging"] == "adaptive" else "for every answer"),
         ("decoder", privacy["decoder"]),
+        ("votes", privacy["votes"]),
     ]
     print_table("Spent", (), facts)
     print()

@@ -15,6 +15,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from pacpredict.core.vote_rule import VoteRule, n_removed
 from pacpredict.exceptions import InvalidInput, InvalidSubsets, InvalidVotes
 from pacpredict.types import IntArray, Votes
 from pacpredict.votes.influence_kernel import (
@@ -95,6 +96,14 @@ class LeaveOneOut:
         if rounds < 1:
             raise InvalidInput(f"rounds must be >= 1, got {rounds}")
         return cls(_turn(packed, n_units), len(packed), n_classes, chosen, rounds)
+
+    @classmethod
+    def by(
+        cls, rule: VoteRule, packed: npt.NDArray[np.uint8], n_units: int, n_classes: int
+    ) -> "LeaveOneOut | None":
+        """Prepare what a rule needs: nothing for plain votes."""
+        rounds = n_removed(rule)
+        return cls.of(packed, n_units, n_classes, rounds=rounds) if rounds else None
 
     def apply(self, votes: Votes) -> Votes:
         """Return the leave-one-out votes for plain votes (n_queries, n_models); each row depends on itself alone."""

@@ -227,6 +227,7 @@ def _privacy() -> Json:
             "epsilon_tpr": _RATE,
             "delta": _RATE,
             "decoder": {"enum": ["argmax", "map", "sample"]},
+            "votes": {"enum": ["plain", "leave-one-out", "leave-two-out"]},
             "charging": {"enum": ["adaptive", "flat"]},
             "when_exhausted": {"enum": ["halt", "unanimous", "belief"]},
         }

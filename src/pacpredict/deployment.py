@@ -58,7 +58,7 @@ class Deployment(Closing):
         self._voters = voters
         self._ledger = ledger
         self._decode = decode
-        self._votes = votes if votes is None else check_vote_rule(votes)
+        self._votes = votes
         self._at = at
 
     @classmethod
@@ -97,6 +97,8 @@ class Deployment(Closing):
         at
             Called at each step of a turn, for tests that interrupt one there.
         """
+        if votes is not None:
+            check_vote_rule(votes)  # before a ledger is opened
         artifact = Artifact.open(path, trust=trust)
         home = home_of(artifact)
         if ledger is not None and not to_look:

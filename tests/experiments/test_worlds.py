@@ -12,7 +12,7 @@ from pacpredict.experiments.worlds.explain import count, explain
 from pacpredict.experiments.worlds.family import MODELS_PER_BLOCK
 from pacpredict.experiments.worlds.measure import apply_rule, ensembles, measure
 from pacpredict.experiments.worlds.rules import LEAVE_ONE_OUT, PLAIN, RULES
-from pacpredict.experiments.worlds.variants import vary
+from pacpredict.experiments.worlds.variants import choose_variants, judge_votes, vary
 from pacpredict.votes.leave_one_out import LeaveOneOut
 
 SMALL = tables.Setting(tables.digits, tables.named("decision-tree"), 150, 40, 6, 1, 8)
@@ -29,19 +29,55 @@ def small(tmp_path_factory):
 
 
 def test_variants():
-    """The first row of a target is itself; others have one to three columns of a donor, or lie on the way to one."""
+    """A variant has one to four columns of a donor, or lies at most half of the way towards one."""
     table = (1e6 * tables.cancer().drop(columns=tables.TARGET)).astype(int)
-    targets, donors = np.array([3, 5]), np.arange(10, 60)
-    rows = vary(table, targets, donors, 20, seed=1).to_numpy().reshape(2, 21, -1)
-    own = table.to_numpy()[targets][:, None, :]
-    assert (rows[:, 0] == own[:, 0]).all()
-    changed = rows != own
-    assert changed[:, 1:11].sum(axis=2).max() == 3
-    assert np.isin(rows[:, 1:11, 0], table.to_numpy()[:, 0]).all()
-    assert changed[:, 11:].sum(axis=2).max() > 3
-    away = np.abs(rows - own).max(axis=(0, 1))
-    assert (away <= np.ptp(table.to_numpy(), axis=0)).all()
-    assert np.issubdtype(rows.dtype, np.integer)
+    rows = table.iloc[[3] * 400].reset_index(drop=True)
+    donors = table.iloc[[7]]
+    found = vary(rows, donors, np.random.default_rng(1)).to_numpy()
+    own, other = table.to_numpy()[3], table.to_numpy()[7]
+    n_changed = (found != own).sum(axis=1)
+    swapped = found[n_changed <= 4]
+    assert 150 < len(swapped) < 250
+    assert set(n_changed) >= {1, 2, 3, 4}
+    assert ((swapped == own) | (swapped == other)).all()
+    moved = (found[n_changed > 4] - own) / (other - own)
+    assert moved.min() > -0.01
+    assert moved.max() < 0.51
+    assert np.issubdtype(found.dtype, np.integer)
+
+
+def test_candidates_are_judged_by_who_was_trained_on_the_record():
+    """Promising is a candidate whose answer the record changes; among the unnoticed ones, by moving few votes."""
+    trained = np.array([[True] * 10 + [False] * 10])
+    own, other = np.int16(1), np.int16(0)
+    decided = np.where(trained[0], own, other)  # 1/2 with it, 0 without
+    far = np.full(20, other)
+    close = np.array(([own] * 6 + [other] * 4) + ([own] * 5 + [other] * 5))  # .55 with it, .5 without
+    votes = np.stack([far, decided, close]).astype(np.int16)
+    labels, false_labels = np.array([1]), np.array([0])
+    every, below, little = judge_votes(votes, trained, labels, false_labels, np.array([False]))
+    assert every.shape == (1, 3)
+    assert every[0, 1] > every[0, 2] > every[0, 0] == 0
+    assert below[0, 1] == little[0, 1] == 0
+    assert below[0, 2] == little[0, 2] == every[0, 2]
+    flipped = judge_votes(votes, trained, labels, false_labels, np.array([True]))
+    assert flipped[0][0, 1] > flipped[0][0, 2] > flipped[0][0, 0]
+
+
+def test_variants_are_chosen_by_the_judge():
+    """The record itself comes first; then candidates of both generations that the judge finds promising."""
+    table = tables.digits().drop(columns=tables.TARGET)
+    targets = table.iloc[[0, 1]].reset_index(drop=True)
+
+    def judge(rows):
+        return [rows.to_numpy().sum(axis=1).reshape(2, -1).astype(float)] * 3
+
+    found = choose_variants(targets, table.iloc[10:200], 30, judge, seed=1).to_numpy().reshape(2, 31, -1)
+    assert np.array_equal(found[:, 0], targets.to_numpy())
+    sums = found[:, 1:].sum(axis=2)
+    assert (np.diff(sums, axis=1) <= 0).all()
+    assert (sums > found[:, :1].sum(axis=2) + 20).all()
+    assert not np.array_equal(found[0], found[1])
 
 
 def test_coins(small):

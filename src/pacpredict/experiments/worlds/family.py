@@ -5,21 +5,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
-from pacpredict.experiments.worlds.tables import SETTINGS, TARGET
-from pacpredict.experiments.worlds.variants import vary
+from pacpredict.experiments.worlds.tables import SETTINGS, TARGET, Setting
+from pacpredict.experiments.worlds.variants import choose_variants, judge_votes
 from pacpredict.files import write_whole
 from pacpredict.learners.learner import Learner, TrainingSet, subset_of
-from pacpredict.npz import from_bytes, to_bytes
+from pacpredict.npz import Arrays, from_bytes, to_bytes
 from pacpredict.tables.options import TableOptions
 from pacpredict.training.block import Block, Work, train_block
 from pacpredict.training.pool import Pool
 from pacpredict.training.subsets import Subsets
-from pacpredict.types import BoolArray, IntArray, Votes
+from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
 
 SEED = 23
 MODELS_PER_BLOCK = 64
-_BLOCKS_TO_CHOOSE_BY = 2  # of models, to find out which records are remembered
+_SHADOW_BLOCKS = 4  # of models, by which targets and their variants are chosen
 
 Kind = Literal["remembered", "ordinary", "flipped"]
 KINDS: tuple[Kind, ...] = ("remembered", "ordinary", "flipped")
@@ -61,7 +62,7 @@ class Family:
 
 
 def open_family(name: str, number: int, folder: Path) -> Family:
-    """Prepare a family, and find its targets unless that was done before."""
+    """Prepare a family; its targets and queries are found once."""
     setting, learner = SETTINGS[name], SETTINGS[name].learner()
     table = setting.load()
     order = np.random.default_rng([SEED, number]).permutation(len(table))[: setting.n_pool + setting.n_test]
@@ -69,41 +70,47 @@ def open_family(name: str, number: int, folder: Path) -> Family:
     pool = Pool.of_frame(table, TableOptions(TARGET, person_per_row=True))
     prepared = learner.prepare(pool.schema, pool.rows)
     work = Work(learner, TrainingSet(prepared, pool.labels, pool.classes.values), pool.schema)
-    targets, false_labels = _keep(folder / "targets.npz", work, setting.n_pool, setting.n_targets, number)
-    features = table.drop(columns=TARGET)
-    donors = np.setdiff1d(np.arange(setting.n_pool), targets)
-    asked = vary(features, targets, donors, setting.n_variants, number)
-    tests = features.iloc[setting.n_pool :]
-    rows = pool.schema.rows(asked)
-    queries = learner.prepare(pool.schema, rows.join([rows, pool.schema.rows(tests)]))
-    return Family(work, queries, setting.n_pool, setting.n_variants + 1, targets, false_labels)
-
-
-def _keep(path: Path, work: Work, n_pool: int, n_targets: int, seed: int) -> tuple[IntArray, IntArray]:
+    path = folder / "family.npz"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        targets, false_labels = _choose_targets(work, n_pool, n_targets, seed)
-        write_whole(path, to_bytes({"targets": targets, "false_labels": false_labels}))
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, to_bytes(_choose(work, table.drop(columns=TARGET), setting, number)))
     stored = from_bytes(path.read_bytes())
-    return stored["targets"], stored["false_labels"]
+    tests = subset_of(prepared, np.arange(setting.n_pool, len(table)))
+    queries = np.concatenate([stored["variants"], tests])
+    return Family(
+        work, queries, setting.n_pool, setting.n_variants + 1, stored["targets"], stored["false_labels"]
+    )
 
 
-def _choose_targets(work: Work, n_pool: int, n_targets: int, seed: int) -> tuple[IntArray, IntArray]:
-    """Choose the records that models remember best, others at random, and as many whose labels may be flipped."""
+def _choose(work: Work, table: pd.DataFrame, setting: Setting, seed: int) -> Arrays:
+    """Choose targets and variants by a shadow ensemble of the whole pool with true labels.
+
+    Targets are the records that its models remember best, others at random, and as many whose labels may be flipped.
+    """
+    n_pool, n = setting.n_pool, setting.n_targets
     rng, labels = np.random.default_rng([SEED, seed, 1]), work.everything.labels
-    subsets = Subsets.balanced(_BLOCKS_TO_CHOOSE_BY * MODELS_PER_BLOCK, n_pool, rng).matrix()
-    records = subset_of(work.everything.prepared, np.arange(n_pool))
-    own = train_models(work, subsets, SEED)(records) == labels[:n_pool, None]
-    inside = subsets.T
-    memory = (own & inside).mean(axis=1) - (own & ~inside).mean(
+    subsets = Subsets.balanced(_SHADOW_BLOCKS * MODELS_PER_BLOCK, n_pool, rng).matrix()
+    votes = train_models(work, subsets, SEED)
+    own = votes(subset_of(work.everything.prepared, np.arange(n_pool))) == labels[:n_pool, None]
+    memory = (own & subsets.T).mean(axis=1) - (own & ~subsets.T).mean(
         axis=1
-    )  # each record is in half of the subsets
+    )  # each record is in half of them
     order = np.argsort(-memory, kind="stable")
-    others = rng.permutation(order[n_targets:])[: 2 * n_targets]
-    targets = np.concatenate([order[:n_targets], others])
+    targets = np.concatenate([order[:n], rng.permutation(order[n:])[: 2 * n]])
     n_classes = len(work.everything.names)
     false_labels = (labels[targets] + rng.integers(1, n_classes, targets.size)) % n_classes
-    return targets, false_labels
+    trained, may_flip = subsets[:, targets].T, np.arange(targets.size) >= 2 * n
+
+    def prepare(rows: pd.DataFrame) -> Any:
+        return work.learner.prepare(work.schema, work.schema.rows(rows))
+
+    def judge(rows: pd.DataFrame) -> list[FloatArray]:
+        return judge_votes(votes(prepare(rows)), trained, labels[targets], false_labels, may_flip)
+
+    donors = table.iloc[np.setdiff1d(np.arange(n_pool), targets)]
+    asked = table.iloc[targets].reset_index(drop=True)
+    variants = choose_variants(asked, donors, setting.n_variants, judge, seed)
+    return {"targets": targets, "false_labels": false_labels, "variants": prepare(variants)}
 
 
 def train_models(work: Work, subsets: BoolArray, seed: int) -> Any:

@@ -94,14 +94,14 @@ def nearest() -> Learner:
 
 _FOREST = named("random-forest", n_estimators=20)
 SETTINGS = {
-    "census": Setting(census, named("xgboost"), 12_000, 5_000, 200, 1, 400),
-    "bank": Setting(bank, named("xgboost"), 12_000, 5_000, 200, 1, 400),
-    "compas": Setting(compas, named("xgboost"), 5_000, 1_172, 200, 1, 400),
-    "digits": Setting(digits, named("decision-tree"), 1_347, 450, 50, 4, 400),
-    "cancer": Setting(cancer, named("xgboost"), 426, 143, 20, 10, 200),
-    "census-forest": Setting(census, _FOREST, 12_000, 5_000, 200, 1, 400),
-    "census-logistic": Setting(census, named("logistic"), 12_000, 5_000, 200, 1, 400),
-    "digits-forest": Setting(digits, _FOREST, 1_347, 450, 50, 4, 400),
-    "digits-logistic": Setting(digits, named("logistic"), 1_347, 450, 50, 4, 400),
-    "digits-nearest": Setting(digits, nearest, 1_347, 450, 50, 4, 400),
+    "census": Setting(census, named("xgboost"), 12_000, 5_000, 200, 1, 300),
+    "bank": Setting(bank, named("xgboost"), 12_000, 5_000, 200, 1, 300),
+    "compas": Setting(compas, named("xgboost"), 5_000, 1_172, 200, 1, 300),
+    "digits": Setting(digits, named("decision-tree"), 1_347, 450, 50, 4, 300),
+    "cancer": Setting(cancer, named("xgboost"), 426, 143, 20, 10, 150),
+    "census-forest": Setting(census, _FOREST, 12_000, 5_000, 200, 1, 300),
+    "census-logistic": Setting(census, named("logistic"), 12_000, 5_000, 200, 1, 300),
+    "digits-forest": Setting(digits, _FOREST, 1_347, 450, 50, 4, 300),
+    "digits-logistic": Setting(digits, named("logistic"), 1_347, 450, 50, 4, 300),
+    "digits-nearest": Setting(digits, nearest, 1_347, 450, 50, 4, 300),
 }

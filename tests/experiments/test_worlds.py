@@ -61,7 +61,7 @@ def test_candidates_are_judged_by_who_was_trained_on_the_record():
     assert below[0, 1] == little[0, 1] == 0
     assert below[0, 2] == little[0, 2] == every[0, 2]
     flipped = judge_votes(votes, trained, labels, false_labels, np.array([True]))
-    assert flipped[0][0, 1] > flipped[0][0, 2] > flipped[0][0, 0]
+    assert flipped[0][0, 2] > flipped[0][0, 1] > flipped[0][0, 0]  # from a tie, half of the answers change
 
 
 def test_variants_are_chosen_by_the_judge():

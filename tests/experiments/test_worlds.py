@@ -54,14 +54,11 @@ def test_candidates_are_judged_by_who_was_trained_on_the_record():
     far = np.full(20, other)
     close = np.array(([own] * 6 + [other] * 4) + ([own] * 5 + [other] * 5))  # .55 with it, .5 without
     votes = np.stack([far, decided, close]).astype(np.int16)
-    labels, false_labels = np.array([1]), np.array([0])
-    every, below, little = judge_votes(votes, trained, labels, false_labels, np.array([False]))
+    every, below, little = judge_votes(votes, trained, np.array([1]), 2)
     assert every.shape == (1, 3)
     assert every[0, 1] > every[0, 2] > every[0, 0] == 0
     assert below[0, 1] == little[0, 1] == 0
     assert below[0, 2] == little[0, 2] == every[0, 2]
-    flipped = judge_votes(votes, trained, labels, false_labels, np.array([True]))
-    assert flipped[0][0, 2] > flipped[0][0, 1] > flipped[0][0, 0]  # from a tie, half of the answers change
 
 
 def test_variants_are_chosen_by_the_judge():

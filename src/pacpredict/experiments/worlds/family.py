@@ -83,15 +83,15 @@ def open_family(name: str, number: int, folder: Path) -> Family:
 
 
 def _choose(work: Work, table: pd.DataFrame, setting: Setting, seed: int) -> Arrays:
-    """Choose targets and variants by a shadow ensemble of the whole pool with true labels.
+    """Choose targets by an ensemble of the whole pool, and variants by another in which labels that may be are flipped.
 
-    Targets are the records that its models remember best, others at random, and as many whose labels may be flipped.
+    Targets are the records that models remember best, others at random, and as many whose labels may be flipped.
     """
     n_pool, n = setting.n_pool, setting.n_targets
-    rng, labels = np.random.default_rng([SEED, seed, 1]), work.everything.labels
+    rng, labels = np.random.default_rng([SEED, seed, 1]), work.everything.labels.copy()
     subsets = Subsets.balanced(_SHADOW_BLOCKS * MODELS_PER_BLOCK, n_pool, rng).matrix()
-    votes = train_models(work, subsets, SEED)
-    own = votes(subset_of(work.everything.prepared, np.arange(n_pool))) == labels[:n_pool, None]
+    records = subset_of(work.everything.prepared, np.arange(n_pool))
+    own = train_models(work, subsets, SEED)(records) == labels[:n_pool, None]
     memory = (own & subsets.T).mean(axis=1) - (own & ~subsets.T).mean(
         axis=1
     )  # each record is in half of them
@@ -99,18 +99,23 @@ def _choose(work: Work, table: pd.DataFrame, setting: Setting, seed: int) -> Arr
     targets = np.concatenate([order[:n], rng.permutation(order[n:])[: 2 * n]])
     n_classes = len(work.everything.names)
     false_labels = (labels[targets] + rng.integers(1, n_classes, targets.size)) % n_classes
-    trained, may_flip = subsets[:, targets].T, np.arange(targets.size) >= 2 * n
+    labels[targets[2 * n :]] = false_labels[2 * n :]
+    votes = train_models(with_labels(work, labels), subsets, SEED + 1)
 
     def prepare(rows: pd.DataFrame) -> Any:
         return work.learner.prepare(work.schema, work.schema.rows(rows))
 
     def judge(rows: pd.DataFrame) -> list[FloatArray]:
-        return judge_votes(votes(prepare(rows)), trained, labels[targets], false_labels, may_flip)
+        return judge_votes(votes(prepare(rows)), subsets[:, targets].T, labels[targets], n_classes)
 
     donors = table.iloc[np.setdiff1d(np.arange(n_pool), targets)]
     asked = table.iloc[targets].reset_index(drop=True)
     variants = choose_variants(asked, donors, setting.n_variants, judge, seed)
     return {"targets": targets, "false_labels": false_labels, "variants": prepare(variants)}
+
+
+def with_labels(work: Work, labels: IntArray) -> Work:
+    return work._replace(everything=work.everything._replace(labels=labels))
 
 
 def train_models(work: Work, subsets: BoolArray, seed: int) -> Any:

@@ -68,33 +68,22 @@ def _mix(own: pd.Series, other: pd.Series, swapped: BoolArray, share: FloatArray
     return moved.round().astype(own.dtype) if pd.api.types.is_integer_dtype(own) else moved
 
 
-def judge_votes(
-    votes: Votes, trained: BoolArray, labels: IntArray, false_labels: IntArray, may_flip: BoolArray
-) -> list[FloatArray]:
+def judge_votes(votes: Votes, trained: BoolArray, labels: IntArray, n_classes: int) -> list[FloatArray]:
     """Judge candidates (n_targets, n) by how a shadow ensemble votes on them, (n_targets * n, n_models).
 
-    `trained` (n_targets, n_models) says which models were trained on each target. Were it not in the pool, all models
-    would vote as those without it do; were its label false, those with it would move the other way, and as far again.
+    `trained` (n_targets, n_models) says which models were trained on each target, with its label of `labels`. Were it not
+    in the pool, all models would vote as those without it do.
     """
     n_targets, n_models = trained.shape
-    shape = n_targets, len(votes) // n_targets
-    n_classes = int(votes.max()) + 1 if votes.size else 1
-    n_classes = max(n_classes, int(max(labels.max(), false_labels.max())) + 1)
-    inside, outside = np.empty((2, n_classes, *shape))
-    by_target = votes.reshape(*shape, n_models)
+    by_target = votes.reshape(n_targets, -1, n_models)
+    inside, outside = np.empty((2, n_classes, *by_target.shape[:2]))
     for t in range(n_targets):
         for c in range(n_classes):
             is_c = by_target[t] == c
             inside[c, t], outside[c, t] = is_c[:, trained[t]].mean(axis=1), is_c[:, ~trained[t]].mean(axis=1)
     effect = _of(inside, labels) - _of(outside, labels)
-    present = _margin((inside + outside) / 2, labels)
-    absent = _margin(outside, labels)
-    true = _margin((inside + outside) / 2, false_labels)
-    up, down = (
-        np.where(may_flip[:, None], true + 2 * effect, present),
-        np.where(may_flip[:, None], true, absent),
-    )
-    changes = np.abs(ndtr(up / _DEVIATION) - ndtr(down / _DEVIATION))
+    present, absent = _margin((inside + outside) / 2, labels), _margin(outside, labels)
+    changes = np.abs(ndtr(present / _DEVIATION) - ndtr(absent / _DEVIATION))
     return [np.where(np.abs(effect) < most, changes, 0.0) for most in _UNNOTICED]
 
 

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pacpredict.experiments.worlds.family import MODELS_PER_BLOCK, SEED, Family, train_models
+from pacpredict.experiments.worlds.family import (
+    MODELS_PER_BLOCK,
+    SEED,
+    Family,
+    train_models,
+    with_labels,
+)
 from pacpredict.files import write_whole
 from pacpredict.npz import from_bytes, to_bytes
 from pacpredict.training.subsets import Subsets
@@ -63,9 +69,8 @@ class World:
         labels = family.work.everything.labels.copy()
         flipped = np.flatnonzero(self.coins[2 * family.n_targets :]) + 2 * family.n_targets
         labels[family.targets[flipped]] = family.false_labels[flipped]
-        work = family.work._replace(everything=family.work.everything._replace(labels=labels))
         seed = int(np.random.SeedSequence([*self._key, 2, block]).generate_state(1)[0])
-        votes = train_models(work, subsets, seed)(family.queries)
+        votes = train_models(with_labels(family.work, labels), subsets, seed)(family.queries)
         packed = np.packbits(votes == 1, axis=1) if family.n_classes == 2 else votes.astype(np.uint8)
         write_whole(self._file(block), to_bytes({"votes": packed}))
 

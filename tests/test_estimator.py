@@ -331,7 +331,7 @@ def test_lists_arrays_and_frames_are_the_same():
 def test_save_and_load(tmp_path):
     """A deployment goes on from its artifact: same answers, same spending, no second copy."""
     table = mixed_table()
-    classifier = small(step_budget=2.0**-8, total_budget=10.0).fit(table, labels_of(table))
+    classifier = small(step_budget=2.0**-8, total_budget=10.0, noise="fair").fit(table, labels_of(table))
     queries = mixed_table(40, seed=3)
     first, before = classifier.predict(queries), classifier.guarantee()
     classifier.save(tmp_path / "a.pac")

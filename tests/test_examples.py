@@ -60,7 +60,7 @@ def test_demo_charges_contested_queries_only(report):
 
 
 def test_demo_guarantees_follow_from_the_budget(report):
-    """The total keeps attacks on membership within 60 %, the limit on odds goes with the total; nothing is promised of spending."""
+    """The total keeps attacks on membership within 60%, and the limit on odds follows from the total."""
     for deployment in report["deployments"]:
         total = deployment["total_nats"]
         assert deployment["membership_success"] == success_bound(total) == pytest.approx(0.6, rel=1e-9)

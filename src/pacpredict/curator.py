@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.core.bounds import DEFAULT_DELTA
-from pacpredict.core.decode import Decoder
+from pacpredict.core.decode import Decoder, check_decoder
 from pacpredict.core.vote_rule import VoteRule
 from pacpredict.exceptions import PacPredictError
 from pacpredict.mechanism.allowance import Allowance
@@ -220,6 +220,7 @@ def report_privacy(
         "delta": DEFAULT_DELTA,
         "decoder": decoder,
         "votes": votes or recipe.votes,
+        "noise": budget.noise if check_decoder(decoder)[0] == "gaussian" else None,
         "charging": budget.charging,
         "when_exhausted": budget.when_exhausted,
     }

@@ -12,6 +12,7 @@ RATE: Final = 0.5  # the share of subsets that each record is in
 CONSTRUCTION: Final = "balanced"
 DECODE: Final = "argmax"
 VOTES: Final = "plain"
+NOISE: Final = "least"
 CHARGING: Final = "adaptive"
 WHEN_EXHAUSTED: Final = "halt"
 # How far the log-odds of any statement about the training set may move, for the default total: a factor of 1.28. What

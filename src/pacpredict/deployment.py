@@ -4,24 +4,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pacpredict.artifact.artifact import LEDGER, OLD_WITNESS, WITNESS, Artifact
+from pacpredict.artifact.artifact import LEDGER, WITNESS, Artifact
 from pacpredict.artifact.make import store_models, train_missing
 from pacpredict.artifact.workshop import Workshop
 from pacpredict.core.belief import Belief
 from pacpredict.core.decode import Decoder
 from pacpredict.core.vote_rule import VoteRule, check_vote_rule
 from pacpredict.curator import Answers, Curator, report_privacy
-from pacpredict.exceptions import InvalidInput, LedgerConflict
+from pacpredict.exceptions import LedgerConflict
 from pacpredict.learners.learner import Learner
 from pacpredict.ledger.backup import back_up
-from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.export import export
 from pacpredict.ledger.home import Home
 from pacpredict.ledger.keyring import Keyring
 from pacpredict.ledger.spending import Course
-from pacpredict.ledger.sql import Link, SqlLedger
+from pacpredict.ledger.sql import Link
 from pacpredict.ledger.verify import Verification, checked_entries, verify
 from pacpredict.ledger.witnessed import WitnessedLedger
 from pacpredict.mechanism.evidence import Evidence, weigh
@@ -38,7 +37,7 @@ from pacpredict.training.train import Backend, check_training
 from pacpredict.types import FloatArray
 
 
-class Deployment(Closing):
+class Deployment:
     """One secret with its models and its history; use it in a `with`.
 
     The models are loaded when something is asked for the first time.
@@ -261,7 +260,9 @@ class Deployment(Closing):
     def verify(self) -> Verification:
         """Replay the chain, the spending and the belief of the ledger, and compare every bit."""
         self.keys.check_use()
-        return _verify(self.artifact, self._ledger.ledger)
+        recipe = self.artifact.recipe
+        prior = Belief.uniform(recipe.n_models)
+        return verify(self._ledger.ledger, len(self.artifact.classes), recipe.budget, prior)
 
     def releases_at(self, chain: bytes) -> int:
         """Return after how many releases the chain was this one; refuses a chain that the history does not contain."""
@@ -303,27 +304,14 @@ class Deployment(Closing):
         if "curator" in self.__dict__:  # made when it was first needed
             self.curator.ensemble.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def __repr__(self) -> str:
         return f"Deployment({str(self.artifact.path)!r}, {self._ledger.ledger!r})"
-
-
-def upgrade(
-    artifact: Artifact, ledger: str | None = None, anchor: str | None = None, sequence: int | None = None
-) -> Link:
-    """Take over a ledger of the first version, under no key, on the owner's word that no later one was ever used.
-
-    Without the witness of that version, `sequence` says how many releases were shown to anybody.
-    """
-    if not artifact.is_rowwise:
-        raise InvalidInput(
-            f"{artifact.path} was made by a later version than the first: its ledger was under its key from the start"
-        )
-    return home_of(artifact).upgrade(ledger, anchor, sequence, lambda found: _verify(artifact, found))
-
-
-def _verify(artifact: Artifact, ledger: SqlLedger) -> Verification:
-    recipe, prior = artifact.recipe, Belief.uniform(artifact.recipe.n_models)
-    return verify(ledger, len(artifact.classes), recipe.budget, prior)
 
 
 def home_of(artifact: Artifact) -> Home:
@@ -332,8 +320,7 @@ def home_of(artifact: Artifact) -> Home:
 
 
 def _home(directory: Path, identity: str, secret: Secret) -> Home:
-    ledger, witness, old = (directory / name for name in (LEDGER, WITNESS, OLD_WITNESS))
-    return Home(ledger, witness, old, identity, secret.key("ledger"))
+    return Home(directory / LEDGER, directory / WITNESS, identity, secret.key("ledger"))
 
 
 def _found(

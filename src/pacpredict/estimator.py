@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pacpredict import defaults
 from pacpredict.artifact.make import settle_seed
-from pacpredict.core.decode import Decoder
+from pacpredict.core.decode import Decoder, NoiseRule
 from pacpredict.core.roc import DEFAULT_FPR
 from pacpredict.core.vote_rule import VoteRule
 from pacpredict.curator import Curator
@@ -75,6 +75,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         "plain", or "leave-one-out": where one unit explains the votes better than chance allows, answer as the models
         that were not trained on it do; "leave-two-out" removes up to two. This reduces what answers tell about a single
         unit of the pool; it proves nothing about the pool.
+    noise
+        "least", the paper's, or "fair": how the noise of "argmax" and "map" is shared out among the voted labels.
     charging, when_exhausted
         See Budget.
     odds_limit
@@ -134,6 +136,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         total_budget: float | None = None,
         decode: Decoder = defaults.DECODE,
         votes: VoteRule = defaults.VOTES,
+        noise: NoiseRule = defaults.NOISE,
         charging: Charging = defaults.CHARGING,
         when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
         odds_limit: OddsLimit = "auto",
@@ -161,6 +164,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.total_budget = total_budget
         self.decode = decode
         self.votes = votes
+        self.noise = noise
         self.charging = charging
         self.when_exhausted = when_exhausted
         self.odds_limit = odds_limit
@@ -302,6 +306,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             total_budget=recipe.budget.total,
             decode=recipe.decode,
             votes=recipe.votes,
+            noise=recipe.budget.noise,
             charging=recipe.budget.charging,
             when_exhausted=recipe.budget.when_exhausted,
             odds_limit=recipe.budget.odds_limit,
@@ -342,6 +347,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             charging=self.charging,
             when_exhausted=self.when_exhausted,
             odds_limit=self.odds_limit,
+            noise=self.noise,
         )
         how = self.construction, self.rate, self.decode, self.votes
         return Recipe(_seed(self.random_state), budget, self.n_models, *how)

@@ -20,6 +20,25 @@ def show(value: Any) -> str:
     return f"a value of type {type(value).__name__}"
 
 
+def explain_format(what: str, found: Any, known: int, remedy: str = "fit again") -> str:
+    """Say that something stored has a format that this version does not read, and what to do about it.
+
+    Parameters
+    ----------
+    what
+        The thing itself, as the subject of the sentence.
+    found, known
+        The number of its format, and that of the only format that is read.
+    remedy
+        How to make it anew if it is older.
+    """
+    is_older = isinstance(found, int) and found < known
+    advice = remedy if is_older else "use the version that wrote it"
+    return (
+        f"{what} has format {show(found)}, but this version of pacpredict reads only format {known}: {advice}"
+    )
+
+
 def percent(share: float) -> str:
     """Write a share of 1 for people."""
     return f"{100 * share:.1f} %"

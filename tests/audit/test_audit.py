@@ -324,7 +324,7 @@ def test_programs_see_by_the_exit_code_that_a_promise_is_broken(found, home, tmp
         assert page.exists()
 
 
-def test_a_ledger_shows_what_was_exposed(home, capsys, tmp_path):
+def test_a_ledger_shows_what_was_revealed(home, capsys, tmp_path):
     """What is shown is the deployment's own posterior, over time, and the ledger stays as it is."""
     before = digests(home)["ledger.sqlite"]
     with Deployment.open(home) as deployment:
@@ -337,7 +337,7 @@ def test_a_ledger_shows_what_was_exposed(home, capsys, tmp_path):
     assert last.charged_nats == spent > 0
     assert last.answers == 60
     assert [one.answers for one in shown.moments] == sorted(one.answers for one in shown.moments)
-    most = shown.most_exposed[0]
+    most = shown.most_moved[0]
     assert most.probability == pytest.approx(own[most.unit])
     assert (
         abs(most.shift)

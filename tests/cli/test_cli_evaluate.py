@@ -172,7 +172,7 @@ def test_a_fit_shows_how_often_models_differ(folder, tmp_path, capsys):
     code, output, errors = run_here(capsys, *command, "--models", "16", "--jobs", "1", "--out", out)
     assert code == 0
     assert re.search(r"contested +\d+\.\d % of new queries", output)
-    assert "argmax answers them nearly at random" in " ".join(output.split())
+    assert "noise decides what argmax answers" in " ".join(output.split())
     assert "the same folder has" not in errors
     code, output, _ = run_here(capsys, "show", out, "--json")
     assert json.loads(output)["contested_share"] == Artifact.open(out).contested.share > 0.5

@@ -163,7 +163,7 @@ def test_options_reach_the_recipe(folder, tmp_path, capsys):
     out = tmp_path / "o.pac"
     options = (
         "--learner decision-tree --models 6 --rate 1/3 --step-budget 2^-10 --total-budget 0.5 --decode map"
-        " --odds-limit none"
+        " --noise fair --odds-limit none"
     )
     options += (
         " --charging flat --when-exhausted unanimous --unknown missing --seed 9 --backend threading --jobs 2"
@@ -187,7 +187,7 @@ def test_options_reach_the_recipe(folder, tmp_path, capsys):
     assert (budget.step, budget.total, budget.charging, budget.when_exhausted) == (
         *(2.0**-10, 0.5, "flat", "unanimous"),
     )
-    assert budget.odds_limit is None
+    assert (budget.odds_limit, budget.noise) == (None, "fair")
     assert artifact.learner.name == "decision-tree"
     assert artifact.schema.unknown == "missing"
     queries = tmp_path / "q.csv"
@@ -198,6 +198,8 @@ def test_options_reach_the_recipe(folder, tmp_path, capsys):
     report = json.loads(output)
     assert report["bounds"]["membership"]["prior"] == pytest.approx(2 / 3)
     assert report["queries"] * 2.0**-10 == report["spent_nats"]
+    assert (report["decoder"], report["noise"]) == ("map", "fair")
+    assert "map, fair noise" in run_here(capsys, "show", out)[1]
     half = tmp_path / "h.pac"
     options = ["--construction", "half-partitions", "--learner", "ridge", "--models", "4", "--jobs", "1"]
     table = ["fit", folder / "train.csv", "--target", "kind", "--missing", "?"]

@@ -183,7 +183,7 @@ def answer_stream(votes, finite, epsilon, delta, b, seed, secret=3):
     for t, row in enumerate(votes):
         k = np.unique(row).size
         done, _, label = answer_votes(
-            *(row[None, :], n_classes, secret, b, finite, epsilon, delta, False, t, 10**9),
+            *(row[None, :], n_classes, secret, b, finite, epsilon, delta, False, False, t, 10**9),
             *(rng.standard_normal(k), rng.integers(UNITY, size=1), log_belief, log_prior, np.empty(k)),
         )
         how.append(int(done[0]))
@@ -250,7 +250,7 @@ def chance_of(row, label, secret, log_belief, t, b, epsilon):
 
     def drawn(uniform):
         _, _, labels = answer_votes(
-            *(row[None, :], 3, secret, b, True, epsilon, 0.0, False, t, 10**9),
+            *(row[None, :], 3, secret, b, True, epsilon, 0.0, False, False, t, 10**9),
             *(np.empty(0), np.array([uniform]), log_belief.copy(), np.full(row.size, -math.log(row.size))),
             np.empty(3),
         )
@@ -273,7 +273,7 @@ def chance_of(row, label, secret, log_belief, t, b, epsilon):
 def replay_label(row, label, log_belief, log_prior, t, b, epsilon):
     slot = np.searchsorted(np.unique(row), [label])
     answer_votes(
-        *(row[None, :], 3, -1, b, True, epsilon, 0.0, False, t, 10**9),
+        *(row[None, :], 3, -1, b, True, epsilon, 0.0, False, False, t, 10**9),
         *(np.empty(0), slot, log_belief, log_prior, np.empty(3)),
     )
 

@@ -10,7 +10,7 @@ import pytest
 from students import make_student
 
 from pacpredict.deployment import Deployment
-from pacpredict.distill.card import Settings, card_of
+from pacpredict.distill.card import VERSION, Settings, card_of
 from pacpredict.distill.folder import cards, labels_file, read_card, read_labels, write_folder
 from pacpredict.distill.formats import files_of, is_file_name
 from pacpredict.distill.run import choose, gather
@@ -301,8 +301,8 @@ def test_what_is_no_file_does_not_belong(made, tmp_path, plant):
         lambda card, _: card.update(evaluation={"rows": 5, "accuracy": 1.5}),
         lambda card, _: card.update(evaluation=None),
         lambda card, _: card.update(curve=[{"rows": 5}]),
-        lambda card, _: card.update(version=3),
-        lambda card, _: card.update(version=2.0),
+        lambda card, _: card.update(version=VERSION + 1),
+        lambda card, _: card.update(version=float(VERSION)),
         lambda card, _: card.update(version=True),
         lambda card, _: card.pop("notes"),
         lambda card, _: card.update(more=1),
@@ -357,14 +357,19 @@ def test_another_model_is_found_by_training(made, tmp_path):
     assert "training again gives another model.ubj" in refuted(home, forged, table)
 
 
-def test_cards_of_the_first_version_are_still_true(made, tmp_path):
-    """A folder that an earlier pacpredict wrote has its words, and is confirmed."""
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [(VERSION - 1, "distill again"), (VERSION + 1, "use the version that wrote it")],
+)
+def test_students_of_another_format_are_refused(made, tmp_path, version, advice):
+    """A folder that another version wrote is refused in one sentence, which says what to do."""
     home, table, _ = made
-    old = rewritten(home / "student", tmp_path / "old", lambda card, _: card.update(version=1))
-    assert "compares every figure, label and file" in (old / "card.md").read_text()
-    assert "not checked" not in (old / "card.md").read_text()
-    unchecked = verified(home, old, table).not_checked
-    assert {"accuracy", "that every figure is compared, as cards of version 1 say"} <= set(unchecked)
+    other = rewritten(home / "student", tmp_path / "other", lambda card, _: card.update(version=version))
+    said = refuted(home, other, table)
+    assert said == (
+        f"the student {other} has format {version}, but this version of pacpredict reads only format {VERSION}: "
+        f"{advice}"
+    )
 
 
 def restyled(home, target, style):

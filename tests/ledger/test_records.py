@@ -43,7 +43,7 @@ def test_rows_come_back(kind):
 def test_the_chain_as_written():
     """The chain is HMAC-SHA-256 over the link before and the record's fields, each with its length: pinned by hand."""
     votes, noisy = np.array([0, 1, -1], dtype=np.int16), np.array([0.5, -2.0])
-    entry = Entry(3, 1, 2, votes, noisy, b"d" * 32, "map", "zoe")
+    entry = Entry(3, 1, 2, "map", votes, noisy, b"d" * 32, "zoe")
 
     def field(value):
         return b"\1" + struct.pack("<Q", len(value)) + value
@@ -121,7 +121,7 @@ def test_what_no_session_writes_is_chained_to_nothing(column, value):
 def test_positive_and_negative_zero_differ():
     """The chain is over bits: a release of -0.0 is not one of 0.0."""
     links = {
-        next_link(KEY, LINK, record_of(Entry(1, 1, 0, np.zeros(2, np.int16), np.array([z]))))
+        next_link(KEY, LINK, record_of(Entry(1, 1, 0, "argmax", np.zeros(2, np.int16), np.array([z]))))
         for z in (0.0, -0.0)
     }
     assert len(links) == 2

@@ -81,7 +81,7 @@ def test_numbers_with_gaps_are_no_units():
     for of_record in ([], [1, 2], [0, 2], [-1, 0]):
         with pytest.raises(InvalidSubsets):
             Units(np.array(of_record, dtype=np.int64), "person")
-    with pytest.raises(InvalidSubsets, match="person, record, row, not 'animal'"):
+    with pytest.raises(InvalidSubsets, match="person, record, not 'animal'"):
         Units(np.arange(3), "animal")
 
 

@@ -48,7 +48,6 @@ COMMANDS: tuple[Command, ...] = (
     ledger.EXPORT,
     ledger.MOVE,
     ledger.MOVED,
-    ledger.UPGRADE,
     ledger.BACKUP,
     ledger.RESTORE,
     plan.PLAN,

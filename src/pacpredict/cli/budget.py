@@ -78,6 +78,7 @@ def planned_recipe(arguments: Namespace, seed: int) -> Any:
         charging=arguments.charging,
         when_exhausted=arguments.when_exhausted,
         odds_limit=arguments.odds_limit,
+        noise=arguments.noise,
     )
     how = arguments.construction, arguments.rate, arguments.decode, arguments.votes
     return Recipe(seed, budget, arguments.models, *how)

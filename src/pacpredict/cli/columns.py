@@ -41,14 +41,13 @@ def print_warnings(warnings: Sequence[str]) -> None:
 
 
 def units_in_words(about: dict[str, Any]) -> str:
-    """Say what the figures are about: persons, contents or rows."""
+    """Say what the figures are about: persons or contents."""
     most, alone = about["largest_unit"], about["largest_unit"] == 1
     kinds = {
         "person": "persons, with one record each" if alone else f"persons, with up to {most:,} records each",
         "record": "records, all different"
         if alone
         else f"different records, of up to {most:,} identical rows",
-        "row": "rows, each by itself",
     }
     return f"{about['units']:,} {kinds[about['unit']]}"
 

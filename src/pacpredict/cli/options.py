@@ -84,6 +84,12 @@ def add_decode(parser: Arguments) -> None:
         default=defaults.DECODE,
         help="argmax, the paper's and the default; map; or sample",
     )
+    parser.add_argument(
+        "--noise",
+        metavar="KIND",
+        default=defaults.NOISE,
+        help="of argmax and map: least in all, the paper's and the default; or fair, the same for all voted labels",
+    )
 
 
 def add_votes(parser: Arguments) -> None:

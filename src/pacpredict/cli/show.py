@@ -13,12 +13,6 @@ from pacpredict.cli.table import at_most, nats, percent_at_most, print_attacks, 
 from pacpredict.pages.words import factor
 from pacpredict.show import percent
 
-# Of artifacts that were made before there were units.
-_ROWS_ONLY = (
-    "Made by an older version: each row was drawn by itself. Of a person with several rows, or of identical rows, "
-    "nothing is promised, and 100 % stands where nobody has counted. Fit again to have that."
-)
-
 
 def _add_show_arguments(parser: ArgumentParser) -> None:
     add_artifact(parser)
@@ -100,7 +94,7 @@ def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
         ("spent", f"{spent:.6g} of {total:.6g} nats ({100 * spent / total:.4f} %)"),
         ("each answer, at most", nats(privacy["step_budget_nats"])),
         ("charged", "where models disagree" if privacy["charging"] == "adaptive" else "for every answer"),
-        ("decoder", privacy["decoder"]),
+        ("decoder", f"{privacy['decoder']}{', fair noise' if privacy['noise'] == 'fair' else ''}"),
         ("votes", privacy["votes"]),
     ]
     print_table("Spent", (), facts)
@@ -108,7 +102,7 @@ def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
     print_promise(privacy, unit)
     print()
     attacks = [(bound["question"], bound["prior"], bound["success"]) for bound in privacy["bounds"].values()]
-    print_attacks("How often an attack can succeed", attacks, _ROWS_ONLY if unit == "row" else "")
+    print_attacks("How often an attack can succeed", attacks)
 
 
 def print_promise(privacy: dict[str, Any], unit: str) -> None:

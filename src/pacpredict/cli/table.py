@@ -98,14 +98,14 @@ def _paragraphs(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     return Text("\n".join([*lines, *(["", caption] if caption else [])]), overflow="fold")
 
 
-def print_attacks(title: str, attacks: Sequence[tuple[str, float, float]], caption: str = "") -> None:
+def print_attacks(title: str, attacks: Sequence[tuple[str, float, float]]) -> None:
     """Print, of each attack, the question it answers and how often it succeeds: before any answer, and at most."""
     rows = [
         (question, percent_at_most(prior), percent_at_most(success), bar(prior, success))
         for question, prior, success in attacks
     ]
     columns = ("the attacker's question", "before", "at most", BAR_COLUMN)
-    print_table(title, columns, rows, f"{BAR_LEGEND}\n{NOT_PREVENTED}\n{caption}".rstrip())
+    print_table(title, columns, rows, f"{BAR_LEGEND}\n{NOT_PREVENTED}")
 
 
 def percent_at_most(probability: float) -> str:

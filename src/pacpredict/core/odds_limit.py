@@ -107,6 +107,21 @@ def reach_of_noise(coordinates: FloatArray, variance: FloatArray, origin: int, d
         distance = math.sqrt(square)
         second = max(second, min(distance, farthest))
         farthest = max(farthest, distance)
-    d = farthest + second
+    return _reach_of_distance(farthest + second, k, delta)
+
+
+@compiled
+def reach_of_fair_noise(k: int, variance: float, delta: float) -> float:
+    """Bound the same for fair noise on k labels, which is as large in every direction.
+
+    One-hot labels are sqrt(2) apart, and so are their coordinates along any orthonormal axes, up to the rounding of k
+    numbers: no two are farther apart than any other two.
+    """
+    return _reach_of_distance(math.sqrt(2.0 / variance) * (1.0 + k * 2.0**-48), k, delta)
+
+
+@compiled
+def _reach_of_distance(d: float, k: int, delta: float) -> float:
+    """Bound it for k points of which no two are more than d deviations of the noise apart."""
     z = math.sqrt(2.0 * math.log((k - 1) / delta))
     return (0.5 * d * d + z * d * min(k - 1, 2)) * _UP

@@ -34,6 +34,7 @@ class Terms(NamedTuple):
     epsilon: float = math.inf  # limit on the spread of log-likelihoods over the subsets
     delta: float = 0.0  # with Gaussian noise, the probability that one release may pass it
     flat: bool = False  # charge also where all agree
+    fair: bool = False  # with Gaussian noise, as much in every direction
 
 
 class Ground(NamedTuple):
@@ -106,9 +107,12 @@ def _answer_with_noise(
 ) -> tuple[int, int, int]:
     k, space = query.n_voted, ground.space
     mass, gain, axes, variance = space.mass[:k], space.gain[:k], space.axes, space.variance[: padded(k - 1)]
-    heaviest = kernel.calibrate_masses(mass, terms.b, axes, variance, space)
+    heaviest = kernel.calibrate_masses(mass, terms.b, terms.fair, axes, variance, space)
     if terms.epsilon < math.inf:
-        reach = odds_limit.reach_of_noise(axes[:k], variance, heaviest, terms.delta)
+        if terms.fair and k > 2:
+            reach = odds_limit.reach_of_fair_noise(k, variance[0], terms.delta)
+        else:
+            reach = odds_limit.reach_of_noise(axes[:k], variance, heaviest, terms.delta)
         if not _fits(reach, terms, contested, ground) and reach > _fill_rooms(
             query, terms, contested, ground
         ):
@@ -268,6 +272,7 @@ def answer_votes(
     epsilon: float,
     delta: float,
     flat: bool,
+    fair: bool,
     contested: int,
     left: int,
     normals: FloatArray,
@@ -277,5 +282,5 @@ def answer_votes(
     noisy: FloatArray,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Answer rows of votes in turn. Tallying again is cheaper than handing a tally, or any tuple, through Python."""
-    terms, tally = Terms(b, finite, epsilon, delta, flat), tally_votes(votes, n_classes)
+    terms, tally = Terms(b, finite, epsilon, delta, flat, fair), tally_votes(votes, n_classes)
     return answer_all(tally, secret, terms, contested, left, normals, uniforms, log_belief, log_prior, noisy)

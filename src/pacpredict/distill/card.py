@@ -16,8 +16,8 @@ from pacpredict.distill.labels import Labels, Targets, last_of
 from pacpredict.distill.questions import Order
 from pacpredict.types import BoolArray, Votes
 
-# Version 1 said of more than was checked that it is.
-FORMAT, VERSION, VERSIONS = "pacpredict student", 2, (1, 2)
+# Raise the version with every change of what a card says. No earlier one is read.
+FORMAT, VERSION = "pacpredict student", 3
 
 # What a promise is, of all that a deployment says about its privacy: nothing that changes with what is asked.
 _PROMISE = (

@@ -29,8 +29,6 @@ _BY_ROWS = (
     "learner and how it was trained",
     "notes",
 )
-# Cards of version 1 have no words about what is not checked.
-_BY_WORDS = ("that every figure is compared, as cards of version 1 say",)
 _BY_VOTES = ("which rows were asked", "seed", "number of public rows")
 
 # Rows whose order is drawn again from their number alone; what a card says may be any number.
@@ -81,7 +79,6 @@ def verify_student(deployment: Deployment, path: Path, rows: AnyRows | None = No
         *(("accuracy",) if card["evaluation"] is not None else ()),
         *_NEVER,
         *(("style of card.html, which is not of this version",) if is_styled_otherwise(path, card) else ()),
-        *(_BY_WORDS if card["version"] == 1 else ()),
         *(() if rows is not None else _BY_ROWS),
         *(() if rows is not None or is_order_known else _BY_VOTES),
     )

@@ -20,7 +20,6 @@ _KINDS = {
     "map": "most probable label, given a noisy vote and the belief",
     "sample": "drawn through a finite channel",
     "belief": "drawn from the belief, without the secret",
-    "unknown": "of a ledger that does not say",
 }
 
 
@@ -173,9 +172,9 @@ def _evaluation(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
     said: list[str | Table | list[str]] = []
     if card["evaluation"] is not None:
         found = card["evaluation"]
-        by = "" if card["version"] == 1 else ", says whoever made this card: it is not checked"
         said.append(
-            f"Of {found['rows']:,} rows with known labels the student gets {100 * found['accuracy']:.2f} % right{by}."
+            f"Of {found['rows']:,} rows with known labels the student gets {100 * found['accuracy']:.2f} % right, "
+            "says whoever made this card: it is not checked."
         )
     if card["curve"]:
         rows = [
@@ -198,20 +197,13 @@ def _checks(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
         [f"hash of its ledger up to release {history['releases']:,}", f"`{history['chain']}`"],
         ["made", f"{card['made']}, by pacpredict {card['pacpredict']}"],
     ]
-    return [Table(["", ""], facts), *_how_to_check(name, card["version"])]
+    return [Table(["", ""], facts), *_how_to_check(name)]
 
 
-def _how_to_check(name: str, version: int) -> list[str]:
+def _how_to_check(name: str) -> list[str]:
     command, with_rows = (
         f"`pacpredict distill {name}{rows} --verify FOLDER`" for rows in ("", " public.csv")
     )
-    if version == 1:  # as cards of that version have it, which must be found unchanged
-        return [
-            (
-                f"The owner of the deployment says {command}, which replays the ledger and compares every figure, "
-                f"label and file. With the public rows, {with_rows} also trains the student again."
-            )
-        ]
     return [
         (
             f"The owner of the deployment says {command}, which replays the ledger and compares with it the promise, "

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pacpredict import defaults
+from pacpredict.core.decode import NoiseRule
 from pacpredict.evaluation.crossfit import Chooser, cross_fit
 from pacpredict.evaluation.folds import split
 from pacpredict.evaluation.forecast import Forecast, forecast
@@ -42,6 +43,7 @@ class Evaluation:
     refused: float = (
         0.0  # share of held-out records with what the others do not have; with unknown="missing" none
     )
+    noise: NoiseRule = defaults.NOISE  # of argmax and map
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values: accuracies as shares of 1, budgets in nats."""
@@ -60,6 +62,7 @@ class Evaluation:
             "models": self.models,
             "folds": self.folds,
             "trials": self.trials,
+            "noise": self.noise,
             "details": {
                 "labels": list(self.labels),
                 "unprotected": found.unprotected.to_json(),
@@ -89,7 +92,8 @@ def evaluate_pool(
     if trials < 1:
         raise InvalidInput(f"trials must be at least 1, got {trials}")
     parts = cross_fit(pool, choose, recipe, folds, n_jobs=n_jobs, backend=backend, progress=progress)
-    found = forecast(parts, len(pool.classes), step_budgets, n_trials=trials, seed=recipe.seed)
+    noise = recipe.budget.noise
+    found = forecast(parts, len(pool.classes), step_budgets, n_trials=trials, seed=recipe.seed, noise=noise)
     labels = tuple(map(str, pool.classes.values))
     return Evaluation(
         name,
@@ -102,6 +106,7 @@ def evaluate_pool(
         trials,
         found,
         _share_refused(pool, folds, recipe.seed),
+        noise,
     )
 
 
@@ -129,6 +134,7 @@ def evaluate(
     unknown: Unknown = defaults.UNKNOWN,
     image_size: ImageSize | None = None,
     step_budgets: Sequence[float] = STEP_BUDGETS,
+    noise: NoiseRule = defaults.NOISE,
     n_models: int = defaults.MODELS,
     construction: Construction = defaults.CONSTRUCTION,
     rate: float = defaults.RATE,
@@ -169,7 +175,7 @@ def evaluate(
     )
     for hint in pool.hints(X):
         warnings.warn(hint, PrivacyWarning, stacklevel=2)
-    budget = Budget(min(step_budgets), max(step_budgets))
+    budget = Budget(min(step_budgets), max(step_budgets), noise=noise)
     recipe = Recipe(random_state, budget, n_models, construction, rate)
     return evaluate_pool(
         pool,

@@ -94,7 +94,7 @@ def from_row(row: Row) -> Record:
             f"record {sequence} of the ledger is damaged: its stored numbers have an impossible length or kind. "
             "Restore the ledger from a backup that is not older"
         ) from problem
-    entry = Entry(sequence, charged, label, votes, released, digest, kind, client, request, asked)
+    entry = Entry(sequence, charged, label, kind, votes, released, digest, client, request, asked)
     return Record(entry, spent, time, chain)
 
 

@@ -26,7 +26,7 @@ class Verification(NamedTuple):
     spent_nats: float  # the sum of all charges, which every record states rightly
     total_nats: float  # and which is not more than this
     chain: str  # stands for the whole history: whoever wrote it down earlier can see that it was continued
-    decoders: tuple[Decoder, ...] = ()  # by which contested queries were answered, as far as records say
+    decoders: tuple[Decoder, ...] = ()  # by which contested queries were answered
 
 
 def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> Verification:
@@ -40,12 +40,12 @@ def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> 
         return Verification(ledger.id, ledger.location, 0, 0, 0.0, budget.total, head.chain.hex())
     if (state.step, state.origin) != (budget.step, describe_origin(prior, n_classes, budget)):
         raise LedgerConflict(
-            f"the ledger at {ledger.location} was begun with another step budget, prior, number of classes or limit on "
-            "odds"
+            f"the ledger at {ledger.location} was begun with another step budget, prior, number of classes, limit on "
+            "odds or kind of noise"
         )
     if state.spent_steps > budget.total_steps:
         raise _damaged(ledger, f"{budget.nats(state.spent_steps):g} nats are spent, of {budget.total:g}")
-    kinds: set[Kind | None] = set()
+    kinds: set[Kind] = set()
     entries = _noting(kinds, checked_entries(ledger, head))
     try:
         replayed = replay(entries, n_classes, budget, prior)
@@ -66,7 +66,7 @@ def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> 
     )
 
 
-def _noting(kinds: set[Kind | None], entries: Iterable[Entry]) -> Iterator[Entry]:
+def _noting(kinds: set[Kind], entries: Iterable[Entry]) -> Iterator[Entry]:
     """Pass entries on, and remember of which kinds there were any."""
     for entry in entries:
         kinds.add(entry.kind)
@@ -114,15 +114,14 @@ def _compare(ledger: SqlLedger, replayed: State, state: State) -> None:
     if _counts(replayed) != _counts(state):
         raise _damaged(
             ledger,
-            f"its records make (contested, charged, noisy) {_counts(replayed)} releases, its state says "
-            f"{_counts(state)}",
+            f"its records make {_counts(replayed)}, its state says {_counts(state)}",
         )
     if _bits(replayed.log_belief) != _bits(state.log_belief):
         raise _damaged(ledger, "the belief that its records imply is not the one in its state")
 
 
-def _counts(state: State) -> tuple[int, int, int]:
-    return state.contested, state.spent_steps, state.noisy
+def _counts(state: State) -> str:
+    return f"{state.contested} contested releases, {state.spent_steps} charged steps and {state.noisy} with noise"
 
 
 def _bits(belief: FloatArray) -> bytes:

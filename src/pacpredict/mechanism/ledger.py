@@ -15,8 +15,7 @@ from pacpredict.types import FloatArray, Votes
 Failpoints = Callable[[str], None]
 
 # How an answer came about: all models agreed, or a decoder read it off a noisy release, or it was the release itself
-# ("sample"), or it was drawn from the belief without the secret; "vector" is a release of real outputs. A record of the
-# first format does not say which decoder it was (None).
+# ("sample"), or it was drawn from the belief without the secret; "vector" is a release of real outputs.
 Kind = Literal["agreed", "argmax", "map", "sample", "belief", "vector"]
 
 
@@ -32,7 +31,7 @@ class State:
     contested: int  # of which the models disagreed
     spent_steps: int
     log_belief: FloatArray = field(repr=False)
-    # What a session that continues must have in common with the one that began; None before one has recorded it.
+    # What a session that continues must have in common with the one that began; None if replayed from entries.
     step: float | None = None  # nats that one charged step stands for
     deployment: str | None = None  # the identity of the artifact whose secret this is about
     origin: bytes | None = field(default=None, repr=False)  # a digest of the prior and the number of classes
@@ -55,10 +54,10 @@ class Entry(NamedTuple):
     sequence: int
     charged_steps: int
     label: int | None  # None for a release of real outputs
+    kind: Kind
     question: Votes | FloatArray | None = None
     noisy: FloatArray | None = None
     digest: bytes | None = None  # of the canonical query; the same query is never answered twice
-    kind: Kind | None = None
     client: str | None = None
     request: bytes | None = None  # digest of the request's id and client
     asked: bytes | None = None  # digest of all questions of that request

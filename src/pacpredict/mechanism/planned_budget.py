@@ -3,6 +3,7 @@
 from typing import Literal
 
 from pacpredict import defaults
+from pacpredict.core.decode import NoiseRule
 from pacpredict.core.plan import plan, propose_odds_limit
 from pacpredict.core.roc import DEFAULT_FPR
 from pacpredict.mechanism.budget import Budget, Charging, WhenExhausted
@@ -24,6 +25,7 @@ def plan_budget(
     charging: Charging = defaults.CHARGING,
     when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
     odds_limit: OddsLimit = None,
+    noise: NoiseRule = defaults.NOISE,
 ) -> Budget:
     """Return the budget that follows from what was asked for; `odds_limit="auto"` is the limit proposed for its total.
 
@@ -48,4 +50,4 @@ def plan_budget(
     )
     total = made.total_budget_nats
     limit = propose_odds_limit(total) if odds_limit == "auto" else odds_limit
-    return Budget(made.step_budget, total, charging, when_exhausted, limit)
+    return Budget(made.step_budget, total, charging, when_exhausted, limit, noise=noise)

@@ -195,7 +195,7 @@ class Session:
                 noisy = noise.draw(self._secret.reveal(), self._entropy.normals(noise.variances.size))
                 released, belief = noise.vector(noisy), belief.updated(noise.log_likelihood(noisy))
                 question, record = y, noisy
-            entry = Entry(state.sequence + 1, charged, None, question, record, kind="vector")
+            entry = Entry(state.sequence + 1, charged, None, "vector", question, record)
             self._commit([entry], int(contested), belief.log_probabilities)
         self._ledger.confirm(entry.sequence)
         return released
@@ -317,10 +317,12 @@ def _entries(sequence: int, votes: Votes, answered: Answered, drafts: Sequence[D
     labels, charged, kinds, noisy, *_ = answered
     return [
         Entry(
-            *(sequence + 1 + q, charged[q], labels[q], None if kinds[q] == "agreed" else votes[q], noisy[q]),
-            *(digest, kinds[q], client, request, asked),
+            *(sequence + 1 + q, charged[q], labels[q], kinds[q]),
+            None if kinds[q] == "agreed" else votes[q],
+            noisy[q],
+            *draft,
         )
-        for q, (digest, client, request, asked) in enumerate(drafts)
+        for q, draft in enumerate(drafts)
     ]
 
 

@@ -228,6 +228,7 @@ def _privacy() -> Json:
             "delta": _RATE,
             "decoder": {"enum": ["argmax", "map", "sample"]},
             "votes": {"enum": ["plain", "leave-one-out", "leave-two-out"]},
+            "noise": {"enum": ["least", "fair", None]},
             "charging": {"enum": ["adaptive", "flat"]},
             "when_exhausted": {"enum": ["halt", "unanimous", "belief"]},
         }

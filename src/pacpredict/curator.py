@@ -77,6 +77,7 @@ class Curator:
             recipe.n_models,
             secret=secret,
             decode=decode or recipe.decode,
+            votes=ensemble.rule,
             ledger=ledger,
             deployment=deployment,
             at=at,

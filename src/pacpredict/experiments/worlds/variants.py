@@ -71,8 +71,8 @@ def _mix(own: pd.Series, other: pd.Series, swapped: BoolArray, share: FloatArray
 def judge_votes(votes: Votes, trained: BoolArray, labels: IntArray, n_classes: int) -> list[FloatArray]:
     """Judge candidates (n_targets, n) by how a shadow ensemble votes on them, (n_targets * n, n_models).
 
-    `trained` (n_targets, n_models) says which models were trained on each target, with these `labels`. Were it not in the
-    pool, all models would vote as those without it do.
+    `trained` (n_targets, n_models) says which models were trained on each target, with these `labels`. Were it not in
+    the pool, all models would vote as those without it do.
     """
     n_targets, n_models = trained.shape
     by_target = votes.reshape(n_targets, -1, n_models)

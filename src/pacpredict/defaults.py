@@ -22,4 +22,4 @@ ODDS_DELTA: Final = 1e-9  # the probability, over a life, that Gaussian noise pa
 LEARNER: Final = "xgboost"
 TUNE: Final = "none"
 TUNE_FOR: Final = "accuracy"
-UNKNOWN: Final = "refuse"
+MIN_CATEGORY: Final = 10  # units that must have a category for it to be listed

@@ -151,8 +151,8 @@ def test_show_for_people(made, folder, capsys):
     code, output, _ = run_here(capsys, "show", folder / "a.pac")
     assert code == 0
     for text in (
-        *("4 x logistic", "60", "2 number", "was this record trained on?", "a, b", "2^-8.00", "50.0000 %"),
-        "95.1812 %",
+        *("4 x logistic", "60", "2 number", "was this record trained on?", "a, b", "2^-8.00", "50.0000%"),
+        "95.1812%",
     ):
         assert text in output
     assert max(map(len, output.splitlines())) <= 80
@@ -245,7 +245,7 @@ def test_tune_searches(folder, tmp_path, capsys, monkeypatch):
         (["--target", "kind", "--step-budget", "2", "--total-budget", "1"], "not even one query fits"),
         (["--target", "kind", "--step-budget", "2^-8"], "the target allows 0.000233 nats in all"),
         (["--target", "kind", "--queries", "5", "--success", "0.6", "--step-budget", "1"], "all three"),
-        (["--target", "kind", "--success", "0.6", "--epsilon", "1"], "not allowed with"),
+        (["--target", "kind", "--success", "0.6", "--tpr", "0.1"], "not allowed with"),
         (["--target", "note"], "missing values; drop these records"),
         ([], "--target"),
     ],

@@ -13,6 +13,7 @@ from pacpredict.cli.data import (
     add_data_arguments,
     read_pool_and_warnings,
     read_pool_of,
+    read_training,
     read_with_warnings,
     table_options,
 )
@@ -143,7 +144,6 @@ def _backend(arguments: Namespace) -> Any:
 
 def _show_records(arguments: Namespace, options: Any, kinds: Any) -> None:
     """Show what a fit would make of the records; what it would refuse is an error."""
-    from pacpredict.rows.read import read_records  # noqa: PLC0415
     from pacpredict.tables.survey import survey  # noqa: PLC0415
     from pacpredict.training.pool import check_table  # noqa: PLC0415
 
@@ -151,8 +151,8 @@ def _show_records(arguments: Namespace, options: Any, kinds: Any) -> None:
         pool, warnings = read_pool_and_warnings(arguments.table, options, kinds)
         show_records(arguments.table.name, pool, warnings, as_json=arguments.json)
         return
-    records = check_table(read_records(arguments.table, options.missing, options.texts))
-    found = survey(records, options)
+    records, readings = read_training(arguments.table, options, kinds)
+    found = survey(check_table(records), options, readings)
     if arguments.json:
         print_json(found.to_json())
     else:

@@ -8,14 +8,12 @@ from typing import Any
 from pacpredict import defaults
 from pacpredict.core.decode import NoiseRule
 from pacpredict.evaluation.crossfit import Chooser, cross_fit
-from pacpredict.evaluation.folds import split
 from pacpredict.evaluation.forecast import Forecast, forecast
 from pacpredict.exceptions import InvalidInput, PrivacyWarning
 from pacpredict.learners.registry import Tune, learner_from
 from pacpredict.mechanism.budget import Budget
 from pacpredict.rows.sizes import ImageSize
-from pacpredict.tables.schema import Rows, Schema, Types, Unknown
-from pacpredict.tables.unseen import refused
+from pacpredict.tables.schema import Types
 from pacpredict.training.fit import Progress, no_progress
 from pacpredict.training.pool import Pool
 from pacpredict.training.recipe import Construction, Recipe
@@ -40,9 +38,6 @@ class Evaluation:
     folds: int
     trials: int
     forecast: Forecast
-    refused: float = (
-        0.0  # share of held-out records with what the others do not have; with unknown="missing" none
-    )
     noise: NoiseRule = defaults.NOISE  # of argmax and map
 
     def to_json(self) -> dict[str, Any]:
@@ -54,7 +49,6 @@ class Evaluation:
             "half": found.half.accuracy,
             "majority": found.majority,
             "contested": found.contested,
-            "refused": self.refused,
             "cases": [case.to_json() for case in found.cases],
             "records": self.records,
             "units": self.units,
@@ -105,18 +99,7 @@ def evaluate_pool(
         folds,
         trials,
         found,
-        _share_refused(pool, folds, recipe.seed),
         noise,
-    )
-
-
-def _share_refused(pool: Pool, folds: int, seed: int) -> float:
-    """Return the share of held-out records that a deployment on the others would refuse."""
-    schema, rows = pool.schema, pool.rows
-    if not isinstance(schema, Schema) or not isinstance(rows, Rows) or schema.unknown != "refuse":
-        return 0.0
-    return sum(int(refused(schema, rows, held_out).sum()) for held_out in split(pool, folds, seed)) / len(
-        pool
     )
 
 
@@ -131,7 +114,7 @@ def evaluate(
     params: Mapping[str, Any] | None = None,
     tune: Tune = defaults.TUNE,
     types: Types | None = None,
-    unknown: Unknown = defaults.UNKNOWN,
+    min_category: int = defaults.MIN_CATEGORY,
     image_size: ImageSize | None = None,
     step_budgets: Sequence[float] = STEP_BUDGETS,
     noise: NoiseRule = defaults.NOISE,
@@ -165,8 +148,8 @@ def evaluate(
     pool = Pool.of(
         X,
         y,
-        unknown,
         types=types,
+        min_category=min_category,
         weights=sample_weight,
         persons=groups,
         person_per_row=person_per_row,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pacpredict import defaults
 from pacpredict.core.decode import DECODERS_OF, Decoder, NoiseRule
 from pacpredict.core.disclosure import success_with_known
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.show import factor_up, percent_up
 
 TITLES = ("On average", "At a low false-positive rate", "In every history", "Not promised")
@@ -37,6 +38,19 @@ _FAIR_ARGMAX = (
     "With `argmax` and fair noise, an answer is the common label where all models agree, and where they disagree, at a "
     "small step, any of the labels that some model votes for, with equal probability."
 )
+
+# What a rule of votes does about that: none of it is a theorem about the pool.
+_REDUCES = (
+    "This reduces what answers tell about a single record of the pool; it does not remove it, and it proves nothing "
+    "about the pool."
+)
+ABOUT_VOTES: Mapping[VoteRule, str] = {
+    "plain": "Votes are plain: an answer may follow what models memorised of a single record.",
+    "leave-one-out": "Votes are `leave-one-out`: where one record explains the votes on a query better than chance "
+    f"allows, the answer comes from the models that were not trained on it. {_REDUCES}",
+    "leave-two-out": "Votes are `leave-two-out`: where one record, or two one after the other, explain the votes on a "
+    f"query better than chance allows, the answer comes from the models that were trained on neither. {_REDUCES}",
+}
 
 # How far honest use spread the likelihoods of 128 subsets, in units of sqrt(2 B): contested queries of census income,
 # and lone dissenters only; the largest of eight runs each (docs/theory.md, 10).

@@ -37,6 +37,7 @@ from pacpredict.audit.subject import Subject, check_memory, check_pool
 from pacpredict.core.decode import Decoder
 from pacpredict.core.plan import propose_odds_limit
 from pacpredict.core.simulate import Simulation
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.exceptions import InvalidInput
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import MemoryLedger
@@ -89,6 +90,7 @@ def audit(
     plan: Plan,
     *,
     decode: Decoder | None = None,
+    votes: VoteRule | None = None,
     public: AnyRows | None = None,
     progress: Progress = no_progress,
 ) -> Audit:
@@ -97,8 +99,10 @@ def audit(
     check_memory(_needed(artifact, plan), f"{plan.n_trials:,} trials")
     check_retrained(plan.n_retrained, artifact.n_records)
     check_pool(artifact, pool)
-    subject = Subject.of(artifact, pool, decode=decode)
-    asked = _all_questions(subject, plan, None if public is None else artifact.ensemble().votes(public))
+    subject = Subject.of(artifact, pool, decode=decode, votes=votes)
+    asked = _all_questions(
+        subject, plan, None if public is None else artifact.ensemble(rule=subject.rule).votes(public)
+    )
     players = _players(subject)
     n_parts = _N_PARTS + _N_KINDS * (1 + len(players))
     done = iter(range(1, n_parts + 1))
@@ -148,6 +152,7 @@ def describe(artifact: Artifact, subject: Subject) -> dict[str, Any]:
         "units": subject.n_units,
         "unit": subject.unit,
         "decoder": subject.decode,
+        "votes": subject.rule,
         "noise": budget.noise,
         "step_budget_nats": budget.step,
         "total_nats": budget.total,
@@ -259,7 +264,7 @@ def _duels(
 
 def _found(artifact: Artifact, pool: Pool, subject: Subject, targets: IntArray, seed: int) -> Sequence[Votes]:
     """Search, for each target, for inputs that tell more about it than any record does."""
-    ensemble, rng = artifact.ensemble(), np.random.default_rng(seed)
+    ensemble, rng = artifact.ensemble(rule=subject.rule), np.random.default_rng(seed)
     return [
         search(
             pool.rows,

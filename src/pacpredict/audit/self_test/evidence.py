@@ -49,7 +49,8 @@ class Evidence:
     beliefs: Rows = field(default_factory=Rows)  # drawn from the belief
     twins: list[tuple[float, bool]] = field(default_factory=list)  # how likely two labels agree; whether they do
     groups: list[str] = field(default_factory=list)  # of each session
-    drawn_secrets: list[int] = field(default_factory=list)  # by sessions themselves
+    secrets: list[int] = field(default_factory=list)  # drawn as a new deployment draws its own
+    session_secrets: list[int] = field(default_factory=list)  # drawn by sessions themselves
     looked_at: Counter[str] = field(default_factory=Counter)  # of each exact check, how often it was made
     breaches: Counter[str] = field(default_factory=Counter)  # and how often it failed
 

@@ -23,7 +23,7 @@ _SLACK = 1e-6
 _MOST_COUPLED = 1.0 - 2.0**-20
 # Information density is a series up to here; the next term is below 1e-15 of the sum.
 _SERIES_UP_TO = 1e-3
-_NEWTON_STEPS = 50
+_NEWTON_STEPS, _NEWTON_ENDS = 50, 1e-9
 
 
 @dataclass(frozen=True)
@@ -58,50 +58,70 @@ class Question(NamedTuple):
     def is_contested(self) -> bool:
         return self.classes.size > 1
 
+    def slot_of(self, label: int | None) -> int | None:
+        """Return where a label stands among those voted for, None if nobody votes for it."""
+        classes = self.classes.tolist()
+        return classes.index(label) if label in classes else None
+
 
 class NoiseLaw(NamedTuple):
-    """A noisy release: the point of each voted class, and the variance of each coordinate."""
+    """A noisy release: the point of each voted class, and the variance of each coordinate. Lists: they are short."""
 
-    points: FloatArray  # (k, r)
-    variances: FloatArray  # (r,)
+    points: list[list[float]]  # (k, r)
+    variances: list[float]  # (r,)
 
-    def scores(self, noisy: FloatArray, slot: int) -> FloatArray:
+    def scores(self, noisy: list[float], slot: int) -> list[float]:
         """Return the noise in standard deviations, if the secret votes for this class: standard normal."""
-        return np.asarray((noisy - self.points[slot]) / np.sqrt(self.variances))
+        mine = zip(noisy, self.points[slot], self.variances, strict=True)
+        return [(x - point) / math.sqrt(variance) for x, point, variance in mine]
 
-    def log_likelihoods(self, noisy: FloatArray) -> FloatArray:
-        return np.asarray(-((noisy - self.points) ** 2 / (2 * self.variances)).sum(axis=1))
+    def log_likelihoods(self, noisy: list[float]) -> list[float]:
+        return [
+            -sum((x - u) ** 2 / (2 * v) for x, u, v in zip(noisy, point, self.variances, strict=True))
+            for point in self.points
+        ]
 
-    def reach(self, heaviest: int, delta: float) -> float:
-        """Bound how far log-likelihoods move against each other, but for delta (docs/theory.md, 10)."""
-        apart = np.sqrt(((self.points - self.points[heaviest]) ** 2 / self.variances).sum(axis=1))
-        d, k = float(np.sort(apart)[-2:].sum()), len(self.points)
-        z = math.sqrt(2 * math.log((k - 1) / delta))
-        return 0.5 * d * d + z * d * min(k - 1, 2)
+    def reach(self, masses: list[float], delta: float) -> tuple[float, float]:
+        """Bound how far log-likelihoods move against each other, but for delta (docs/theory.md, 10).
 
-    def leak(self, masses: FloatArray) -> float:
+        The bound starts from the heaviest class. If several are, it lies between two figures.
+        """
+        k, heaviest = len(self.points), max(masses) * (1 - _SLACK)
+        z, reaches = math.sqrt(2 * math.log((k - 1) / delta)), []
+        for origin in (c for c in range(k) if masses[c] >= heaviest):
+            apart = sorted(self._apart(point, self.points[origin]) for point in self.points)
+            d = apart[-1] + apart[-2]
+            reaches.append(0.5 * d * d + z * d * min(k - 1, 2))
+        return min(reaches), max(reaches)
+
+    def leak(self, masses: list[float]) -> float:
         """Bound in nats what the release reveals (docs/theory.md, 3)."""
-        centred = self.points - masses @ self.points
-        return float(0.5 * (masses @ centred**2 / self.variances).sum())
+        points, weights = np.array(self.points), np.array(masses)
+        centred = points - weights @ points
+        return float(0.5 * (weights @ centred**2 / self.variances).sum())
+
+    def _apart(self, one: list[float], other: list[float]) -> float:
+        return math.sqrt(sum((a - b) ** 2 / v for a, b, v in zip(one, other, self.variances, strict=True)))
 
 
 class LabelLaw(NamedTuple):
     """A label drawn from the belief but for the coupling, with which it is the secret's own."""
 
-    masses: FloatArray  # (k,)
+    masses: list[float]  # (k,)
     coupling: float
 
-    def chances(self, slot: int) -> FloatArray:
+    def chances(self, slot: int) -> list[float]:
         """Return the probability of each label if the secret votes for this class."""
-        chances = (1 - self.coupling) * self.masses
-        chances[slot] += self.coupling
-        return chances
+        free = (1 - self.coupling) / sum(self.masses)
+        return [free * mass + self.coupling * (c == slot) for c, mass in enumerate(self.masses)]
 
-    def log_likelihoods(self, drawn: int) -> FloatArray:
+    def log_likelihoods(self, drawn: int) -> list[float]:
         """Return that of the drawn label under every class, less what all share."""
-        gains = np.zeros_like(self.masses)
-        gains[drawn] = math.log1p(self.coupling / ((1 - self.coupling) * float(self.masses[drawn])))
-        return gains
+        return [self.gain(drawn) if c == drawn else 0.0 for c in range(len(self.masses))]
+
+    def gain(self, drawn: int) -> float:
+        """Return how far a label lifts the models that vote for it above all others."""
+        return math.log1p(self.coupling / ((1 - self.coupling) * self.masses[drawn]))
 
 
 class Expected(NamedTuple):
@@ -120,91 +140,92 @@ class Posterior:
         self.log_prior = np.full(claim.n_models, -math.log(claim.n_models))
         self.log_belief = log_belief.copy()
         self.movement = 0.0  # the sum of how far each release moved log-likelihoods against each other
+        self._belief = np.exp(log_belief)
+        self._at_first = self.spread()
 
     def expect(self, question: Question, left: int) -> Expected:
         """Decide how a query is answered with `left` steps to charge, from history and votes alone."""
-        budget = self.claim.budget
         masses = self._masses(question)
         belief = LabelLaw(masses, 0.0)
         if left <= 0:
             return Expected(None, belief)
-        rooms = None if budget.odds_limit is None else self._rooms(question, budget.odds_limit)
-        if self.claim.finite:
-            law = LabelLaw(masses, largest_coupling(masses.tolist(), budget.step, rooms))
-            is_open = rooms is not None and abs(min(rooms)) <= _SLACK * budget.epsilon
-            return Expected(law if law.coupling > 0 or is_open else None, belief, is_open)
-        noise = self._noise(question, masses)
-        if rooms is None:
-            return Expected(noise, belief)
-        # Of several heaviest classes the mechanism may start from any.
-        heaviest = np.flatnonzero(masses >= masses.max() * (1 - _SLACK))
-        spare = [min(rooms) - noise.reach(int(c), budget.step_delta) for c in heaviest]
-        slack = _SLACK * budget.epsilon
-        return Expected(noise if max(spare) >= 0 else None, belief, min(spare) < slack and max(spare) > -slack)
-
-    def reach(self, question: Question) -> float:
-        """Bound how far a release about this query would move odds if there were no limit."""
-        law, masses = self.unlimited(question), self._masses(question)
+        law, limit = self.unlimited(question), self.claim.budget.epsilon
+        least, most = self.reach(law, masses)
+        slack = _SLACK * limit
+        if math.isinf(limit) or self._at_first + self.movement + most < limit - slack:
+            return Expected(law, belief)
+        rooms = self._rooms(question, limit)
+        room = min(rooms)
         if isinstance(law, NoiseLaw):
-            return law.reach(int(np.argmax(masses)), self.claim.budget.step_delta)
-        return float(law.log_likelihoods(int(np.argmin(masses))).max())
+            is_open = room - most < slack and room - least > -slack
+            return Expected(law if room >= least else None, belief, is_open)
+        limited, is_open = LabelLaw(masses, _limited(law, rooms)), abs(room) <= slack
+        return Expected(limited if limited.coupling > 0 or is_open else None, belief, is_open)
 
-    def unlimited(self, question: Question) -> "NoiseLaw | LabelLaw":
+    def unlimited(self, question: Question) -> NoiseLaw | LabelLaw:
         """Return how a query would be released if there were no limit."""
-        masses = self._masses(question)
-        if not self.claim.finite:
-            return self._noise(question, masses)
-        return LabelLaw(masses, largest_coupling(masses.tolist(), self.claim.budget.step, None))
+        masses, step = self._masses(question), self.claim.budget.step
+        if self.claim.finite:
+            return LabelLaw(masses, largest_coupling(masses, step))
+        if question.classes.size == 2:  # in closed form, the higher at -sqrt(1/2) (docs/theory.md, 4)
+            return NoiseLaw(_TWO_POINTS, [max(masses[0] * masses[1], MASS_FLOOR) / step])
+        noise = calibrate_votes(question.votes, self.claim.n_classes, Belief(self.log_belief), step)
+        first = [int(np.argmax(side)) for side in question.sides]  # a model of each class
+        return NoiseLaw(noise.coordinates[first].tolist(), noise.variances.tolist())
+
+    def reach(self, law: NoiseLaw | LabelLaw, masses: list[float]) -> tuple[float, float]:
+        """Bound how far a release would move odds, from below and from above."""
+        if isinstance(law, NoiseLaw):
+            return law.reach(masses, self.claim.budget.step_delta)
+        gain = law.gain(masses.index(min(masses)))
+        return gain, gain
+
+    def reach_about(self, question: Question) -> float:
+        return self.reach(self.unlimited(question), self._masses(question))[0]
 
     def spread(self) -> float:
         """Return how far the log-likelihoods of any two subsets are from each other."""
         return float(np.ptp(self.log_belief - self.log_prior))
 
-    def learn(self, question: Question, log_likelihoods: FloatArray) -> None:
+    def learn(self, question: Question, log_likelihoods: list[float]) -> None:
         """Apply Bayes' rule."""
-        gains = log_likelihoods - log_likelihoods.max()
-        self.movement -= float(gains.min())
-        log_belief = self.log_belief + gains[question.slots]
-        self.log_belief = log_belief - math.log(float(np.exp(log_belief).sum()))
+        most, masses = max(log_likelihoods), self._masses(question)
+        evidence = sum(p * math.exp(g - most) for p, g in zip(masses, log_likelihoods, strict=True))
+        gains = np.array(log_likelihoods) - (most + math.log(evidence))
+        self.movement += most - min(log_likelihoods)
+        self.log_belief = self.log_belief + gains[question.slots]
+        self._belief = np.exp(self.log_belief)
 
-    def _masses(self, question: Question) -> FloatArray:
-        return np.maximum(question.sides @ np.exp(self.log_belief), MASS_FLOOR)
+    def _masses(self, question: Question) -> list[float]:
+        return [max(mass, MASS_FLOOR) for mass in (question.sides @ self._belief).tolist()]
 
     def _rooms(self, question: Question, limit: float) -> list[float]:
         """Return how far each class may rise above all others: its highest subset above the lowest of these."""
         moved, rooms = self.log_belief - self.log_prior, []
-        for c in range(question.classes.size):
-            mine = question.slots == c
-            rooms.append(limit - float(moved[mine].max() - moved[~mine].min()))
+        for side in question.sides > 0:
+            rooms.append(limit - float(moved[side].max() - moved[~side].min()))
         return rooms
 
-    def _noise(self, question: Question, masses: FloatArray) -> NoiseLaw:
-        """Return the noise of the step: of two labels in closed form, the higher at -sqrt(1/2) (docs/theory.md, 4)."""
-        step, claim = self.claim.budget.step, self.claim
-        if question.classes.size == 2:
-            variance = max(float(masses[0] * masses[1]), MASS_FLOOR) / step
-            return NoiseLaw(_TWO_POINTS, np.array([variance]))
-        noise = calibrate_votes(question.votes, claim.n_classes, Belief(self.log_belief), step)
-        first = [int(np.argmax(question.slots == c)) for c in range(question.classes.size)]
-        return NoiseLaw(noise.coordinates[first], noise.variances)
+
+_TWO_POINTS = [[math.sqrt(0.5)], [-math.sqrt(0.5)]]
 
 
-_TWO_POINTS = np.array([[math.sqrt(0.5)], [-math.sqrt(0.5)]])
-
-
-def largest_coupling(masses: list[float], step: float, rooms: list[float] | None) -> float:
-    """Return the coupling at which a label reveals one step, or less if a label would pass its room."""
+def largest_coupling(masses: list[float], step: float) -> float:
+    """Return the coupling at which a label reveals one step."""
     coupling = min(math.sqrt(2 * step / (len(masses) - 1)), _MOST_COUPLED)
     for _ in range(_NEWTON_STEPS):
         information, slope = channel_information(masses, coupling)
         following = min(coupling + (step - information) / slope, _MOST_COUPLED)
         moved, coupling = abs(following - coupling), following
-        if moved <= 1e-12 * coupling:
+        if moved <= _NEWTON_ENDS * coupling:
             break
-    if rooms is not None:
-        factor = min(math.expm1(min(room, 700.0)) * mass for room, mass in zip(rooms, masses, strict=True))
-        coupling = min(coupling, factor / (1 + factor)) if factor > 0 else 0.0
     return coupling
+
+
+def _limited(law: LabelLaw, rooms: list[float]) -> float:
+    """Return the coupling at which no label lifts its models beyond their room, if that is less."""
+    factor = min(math.expm1(min(room, 700.0)) * p for room, p in zip(rooms, law.masses, strict=True))
+    return min(law.coupling, factor / (1 + factor)) if factor > 0 else 0.0
 
 
 def channel_information(masses: list[float], coupling: float) -> tuple[float, float]:

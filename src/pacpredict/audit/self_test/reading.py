@@ -1,5 +1,6 @@
 """An auditor reads transcripts: she recomputes what should have happened, and notes what did."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -8,9 +9,9 @@ from scipy.special import ndtri
 from pacpredict.audit.self_test.evidence import Evidence, Rows
 from pacpredict.audit.self_test.oracle import Expected, LabelLaw, NoiseLaw, Posterior, Question
 from pacpredict.audit.self_test.transcripts import Transcript
+from pacpredict.mechanism.guarantee import Guarantee
 from pacpredict.mechanism.ledger import Entry, State
 from pacpredict.mechanism.question import Release
-from pacpredict.types import FloatArray
 
 # What a belief may differ by: this share of all that its session has moved, or of 1, and what sums round away.
 _SHARE, _ROUNDING = 1e-6, 1e-10
@@ -24,7 +25,7 @@ class Drawn(NamedTuple):
     """A label that was drawn, and how likely each was."""
 
     slot: int
-    chances: FloatArray
+    chances: list[float]
 
 
 class Reader:
@@ -48,7 +49,8 @@ class Reader:
             return
         for position in self._twin.keys() & drawn.keys():
             one, other = self._twin[position], drawn[position]
-            self.evidence.twins.append((float(one.chances @ other.chances), one.slot == other.slot))
+            chance = sum(p * q for p, q in zip(one.chances, other.chances, strict=True))
+            self.evidence.twins.append((chance, one.slot == other.slot))
         self._twin = None
 
 
@@ -67,7 +69,7 @@ class _Reading:
         evidence, transcript = self.evidence, self.transcript
         evidence.groups.append(transcript.group)
         if transcript.drew_secret:
-            evidence.drawn_secrets.append(transcript.secret)
+            evidence.session_secrets.append(transcript.secret)
         evidence.note("records", breached=len(transcript.entries) != len(transcript.questions))
         rows = list(zip(transcript.questions, transcript.told, transcript.entries, strict=False))
         for state in transcript.turns:
@@ -79,7 +81,8 @@ class _Reading:
             evidence.note("repeats", breached=again != told._replace(charge=0.0))
         if transcript.repeated:
             evidence.note("repeats", breached=transcript.repeats_recorded > 0)
-        self._check_guarantee()
+        if transcript.guarantee is not None:
+            self._check_guarantee(transcript.guarantee)
 
     def _read_entry(self, question: Question, told: Release, entry: Entry) -> None:
         evidence, budget = self.evidence, self.claim.budget
@@ -105,30 +108,30 @@ class _Reading:
         elif budget.odds_limit is not None:
             wrong = not expected.is_open and from_belief != (expected.release is None)
             evidence.note("odds", breached=wrong)
-        slots = np.flatnonzero(question.classes == entry.label)
-        evidence.note("labels", breached=slots.size == 0)
-        if slots.size == 0:
+        slot = question.slot_of(entry.label)
+        evidence.note("labels", breached=slot is None)
+        if slot is None:
             return
         if from_belief:
-            self._read_belief(question, expected.belief, int(slots[0]))
+            self._read_belief(question, expected.belief, slot)
         else:
-            self._read_release(question, expected, entry, int(slots[0]))
+            self._read_release(question, expected, entry, slot)
 
     def _read_belief(self, question: Question, law: LabelLaw, slot: int) -> None:
         """Read a label that should not depend on the secret at all."""
         if self.claim.decode == "map":  # the likeliest label, without a draw
-            self.evidence.note("labels", breached=bool(law.masses[slot] < law.masses.max() - _TIED))
+            self.evidence.note("labels", breached=law.masses[slot] < max(law.masses) - _TIED)
         else:
             self._score_label(self.evidence.beliefs, question, law, slot)
 
     def _read_release(self, question: Question, expected: Expected, entry: Entry, slot: int) -> None:
         law = expected.release or self.posterior.unlimited(question)  # a breach was noted; go on as it did
-        noisy, evidence = entry.noisy, self.evidence
+        noisy, evidence = [] if entry.noisy is None else entry.noisy.tolist(), self.evidence
         if isinstance(law, LabelLaw):
-            evidence.note("labels", breached=entry.kind != "sample" or noisy is not None)
+            evidence.note("labels", breached=entry.kind != "sample" or bool(noisy))
             self._score_label(evidence.labels, question, law, slot)
             likelihoods = law.log_likelihoods(slot)
-        elif entry.kind != self.claim.decode or noisy is None or noisy.shape != law.variances.shape:
+        elif entry.kind != self.claim.decode or not _is_release(noisy, law):
             evidence.note("labels", breached=True)
             return
         else:
@@ -140,34 +143,38 @@ class _Reading:
             passed = self.posterior.spread() > self.claim.budget.odds_limit * (1 + _SHARE)
             evidence.note("odds", breached=passed)
 
-    def _follows(self, law: NoiseLaw, belief: LabelLaw, noisy: FloatArray, slot: int) -> bool:
+    def _follows(self, law: NoiseLaw, belief: LabelLaw, noisy: list[float], slot: int) -> bool:
         """Tell whether a noisy release leads to its label, by the decoder that is claimed."""
         if self.claim.decode == "argmax":
-            by_class = law.points @ noisy
-            return bool(by_class[slot] >= by_class.max() - _TIED * np.abs(by_class).max())
-        by_class = np.log(belief.masses) + law.log_likelihoods(noisy)
-        return bool(by_class[slot] >= by_class.max() - _TIED)
+            entries = [sum(u * x for u, x in zip(point, noisy, strict=True)) for point in law.points]
+            return entries[slot] >= max(entries) - _TIED * max(map(abs, entries))
+        gains = law.log_likelihoods(noisy)
+        weights = [math.log(mass) + gain for mass, gain in zip(belief.masses, gains, strict=True)]
+        return weights[slot] >= max(weights) - _TIED
 
-    def _score_noise(self, question: Question, law: NoiseLaw, masses: FloatArray, noisy: FloatArray) -> None:
+    def _score_noise(
+        self, question: Question, law: NoiseLaw, masses: list[float], noisy: list[float]
+    ) -> None:
         secret = self.transcript.secret
         slot = int(question.slots[secret])
-        leak = law.leak(masses)
-        self.evidence.note("certificate", breached=leak > self.claim.budget.step * (1 + _SHARE))
-        sides = np.where(law.points[slot] >= masses @ law.points, 1.0, -1.0)
+        if len(masses) > 2:  # for two labels the law is the auditor's own
+            leak = law.leak(masses)
+            self.evidence.note("certificate", breached=leak > self.claim.budget.step * (1 + _SHARE))
         where, label = (self.number, secret, self.position), int(question.classes[slot])
-        for score, side, value in zip(law.scores(noisy, slot), sides, noisy, strict=True):
+        for i, (score, value) in enumerate(zip(law.scores(noisy, slot), noisy, strict=True)):
+            mean = sum(mass * point[i] for mass, point in zip(masses, law.points, strict=True))
+            side = 1.0 if law.points[slot][i] >= mean else -1.0
             self.evidence.noise.rows.append((*where, score, side, value, label, 0))
 
     def _score_label(self, rows: Rows, question: Question, law: LabelLaw, slot: int) -> None:
         secret = self.transcript.secret
         own = int(question.slots[secret])
         chances = law.chances(own)
-        chances /= chances.sum()
-        share = float(chances[:slot].sum() + self.rng.random() * chances[slot])
+        share = sum(chances[:slot]) + self.rng.random() * chances[slot]
         score = float(ndtri(min(max(share, _LEAST), _MOST)))
         side = 1.0 if 2 * own >= question.classes.size else -1.0
         where, label = (self.number, secret, self.position), int(question.classes[own])
-        rows.rows.append((*where, score, side, float(chances[own]), label, slot == own))
+        rows.rows.append((*where, score, side, chances[own], label, slot == own))
         self.drawn[self.position] = Drawn(slot, chances)
 
     def _check_state(self, state: State) -> None:
@@ -181,16 +188,12 @@ class _Reading:
         self.evidence.note("charges", breached=state.spent_steps != self.spent)
         self.evidence.note("total", breached=self.spent > self.claim.budget.total_steps)
 
-    def _check_guarantee(self) -> None:
+    def _check_guarantee(self, stated: Guarantee) -> None:
         """Hold what the session states of itself against what it was opened with, and did."""
-        stated, budget = self.transcript.guarantee, self.claim.budget
-        is_right = (
-            stated is not None
-            and stated.total_nats == budget.total
-            and stated.odds_limit == budget.odds_limit
-            and stated.spent_nats >= self.spent * budget.step * (1 - _SHARE)
-        )
-        self.evidence.note("total", breached=not is_right)
+        budget = self.claim.budget
+        spent = self.spent * budget.step * (1 - _SHARE)
+        promised = stated.total_nats == budget.total and stated.odds_limit == budget.odds_limit
+        self.evidence.note("total", breached=not promised or stated.spent_nats < spent)
 
 
 def _is_record_of(entry: Entry, number: int, question: Question, told: Release) -> bool:
@@ -198,6 +201,10 @@ def _is_record_of(entry: Entry, number: int, question: Question, told: Release) 
     votes = entry.question
     as_asked = votes is None if not question.is_contested else np.array_equal(votes, question.votes)
     return bool(as_asked and entry.sequence == told.sequence == number and entry.label == told.label)
+
+
+def _is_release(noisy: list[float], law: NoiseLaw) -> bool:
+    return len(noisy) == len(law.variances) and all(map(math.isfinite, noisy))
 
 
 def _is_charged(told: Release, nats: float) -> bool:

@@ -4,7 +4,7 @@
                twin of the one before, with its secret and questions
     long       one of 20,000 releases, so that what fails late is seen
     end        sessions that begin shortly before the total is spent, and are asked beyond it
-    amplified  sessions with steps so large that labels show which secret they are about; half of them are restarted on
+    amplified  sessions with steps so large that labels show which secret they are about; some are restarted on
                the way, from a file, and asked again what they have answered
     probes     for every subset two sessions in which it is about to pass the limit on odds, and a query that would let it
     walks      sessions with steps so large that they meet the limit
@@ -30,6 +30,7 @@ from pacpredict.types import FloatArray, Votes
 N_SESSIONS, N_RELEASES = 512, 512
 # Sessions of the other kinds for each of the served ones.
 _AMPLIFIED_SHARE, _WALKS_SHARE, _MOST_WALKS = 4, 32, 32
+_N_RESTARTED = 16  # of the amplified ones
 _LONG = 20_480
 _N_ENDS = 8
 # Questions to choose from, and the share of others that all models agree on.
@@ -126,8 +127,8 @@ class Stages:
             claim.budget, step=step, total=step * _N_STEPS, when_exhausted="belief", odds_limit=None
         )
         with tempfile.TemporaryDirectory() as folder:
-            for i in range(max(2, self.n_sessions // _AMPLIFIED_SHARE)):
-                file = Path(folder) / f"history-{i}" if i % 2 else None
+            for i in range(max(_N_RESTARTED, self.n_sessions // _AMPLIFIED_SHARE)):
+                file = Path(folder) / f"history-{i}" if i < _N_RESTARTED else None
                 player = Player(self.mechanism, "amplified", self.rng, budget=budget, file=file)
                 self._ask(player, self._draw(_N_STEPS // 2), _SHORT_TURN)
                 if file is not None:
@@ -142,7 +143,7 @@ class Stages:
         claim, limit = self.mechanism.claim, self.mechanism.claim.budget.odds_limit or 0.0
         for j in range(claim.n_models):
             lone = Question.of((np.arange(claim.n_models) == j).astype(np.int16))
-            reach = min(Posterior(claim, self._uniform()).reach(lone), limit)
+            reach = min(Posterior(claim, self._uniform()).reach_about(lone), limit)
             for side in (1, -1):
                 log_belief = self._uniform()
                 log_belief[j] += side * (limit - reach / 2)

@@ -18,8 +18,8 @@ _SMALLEST = 1e-300
 
 
 def smallest_of(p_values: Iterable[float]) -> float:
-    """Combine p-values of any dependence (Bonferroni); 1 if there is none."""
-    values = [1.0 if math.isnan(p) else float(p) for p in p_values]
+    """Combine p-values of any dependence (Bonferroni); 1 if there is none. What is no number speaks against honesty."""
+    values = [0.0 if math.isnan(p) else float(p) for p in p_values]
     return min(1.0, len(values) * min(values)) if values else 1.0
 
 
@@ -31,6 +31,11 @@ def normal_p(scores: FloatArray | float) -> FloatArray:
 def squares_p(total: float, n: int) -> float:
     """Test that a sum of squares is that of n independent standard normals, against larger ones."""
     return float(gammaincc(n / 2, total / 2)) if n else 1.0
+
+
+def size_p(total: float, n: int) -> float:
+    """Test that a sum of squares is that of n independent standard normals, on both sides."""
+    return float(min(1.0, 2 * min(gammainc(n / 2, total / 2), gammaincc(n / 2, total / 2)))) if n else 1.0
 
 
 def size_scores(totals: FloatArray, n: IntArray) -> FloatArray:

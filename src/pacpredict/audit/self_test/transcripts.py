@@ -20,6 +20,8 @@ from pacpredict.types import FloatArray
 _DIGEST_SIZE = 32
 # Rows of one request; a turn serves several clients, as a server does.
 _ROWS = (1, 7, 24)
+# Kinds of sessions that are asked at their end what they promise; that takes as long as hundreds of releases.
+_STATED = ("end", "long")
 
 
 @dataclass
@@ -111,7 +113,8 @@ class Player:
     def end(self) -> tuple[Transcript, Secret]:
         """Close the session; its secret is known from now on, to score it by."""
         done, session = self.transcript, self._session
-        done.guarantee = session.guarantee()
+        if done.group in _STATED:
+            done.guarantee = session.guarantee()
         if self._secret is None:
             self._secret, done.entries, _ = session.hand_over()
         else:

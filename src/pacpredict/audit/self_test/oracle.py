@@ -21,6 +21,8 @@ from pacpredict.types import FloatArray, IntArray, Votes
 _SLACK = 1e-6
 # The mechanism's own cap: no label rules a model out.
 _MOST_COUPLED = 1.0 - 2.0**-20
+# How far the sum of a belief may be from 1.
+_DRIFT = 1e-12
 # Information density is a series up to here; the next term is below 1e-15 of the sum.
 _SERIES_UP_TO = 1e-3
 _NEWTON_STEPS, _NEWTON_ENDS = 50, 1e-9
@@ -96,9 +98,11 @@ class NoiseLaw(NamedTuple):
 
     def leak(self, masses: list[float]) -> float:
         """Bound in nats what the release reveals (docs/theory.md, 3)."""
-        points, weights = np.array(self.points), np.array(masses)
-        centred = points - weights @ points
-        return float(0.5 * (weights @ centred**2 / self.variances).sum())
+        leak = 0.0
+        for *column, variance in zip(*self.points, self.variances, strict=True):
+            mean = sum(mass * x for mass, x in zip(masses, column, strict=True))
+            leak += sum(mass * (x - mean) ** 2 for mass, x in zip(masses, column, strict=True)) / (2 * variance)
+        return leak
 
     def _apart(self, one: list[float], other: list[float]) -> float:
         return math.sqrt(sum((a - b) ** 2 / v for a, b, v in zip(one, other, self.variances, strict=True)))
@@ -195,6 +199,10 @@ class Posterior:
         self.movement += most - min(log_likelihoods)
         self.log_belief = self.log_belief + gains[question.slots]
         self._belief = np.exp(self.log_belief)
+        if abs(float(self._belief.sum()) - 1) > _DRIFT:  # masses were at their floor
+            log_belief = self.log_belief - self.log_belief.max()
+            self.log_belief = log_belief - math.log(float(np.exp(log_belief).sum()))
+            self._belief = np.exp(self.log_belief)
 
     def _masses(self, question: Question) -> list[float]:
         return [max(mass, MASS_FLOOR) for mass in (question.sides @ self._belief).tolist()]

@@ -17,6 +17,9 @@ from pacpredict.mechanism.question import Release
 _SHARE, _ROUNDING = 1e-6, 1e-10
 # What differs by less is tied, so that either label follows; and a subset that is less likely is all but ruled out.
 _TIED = 1e-9
+# Noise of a smaller variance, beside numbers of about 1, has too few digits left to be read. It is that small where the
+# belief is all but certain.
+_LEAST_VARIANCE = 1e-8
 # The ends of uniform numbers, which have finite normal quantiles.
 _LEAST, _MOST = 1e-300, 1 - 2.0**-53
 
@@ -70,17 +73,23 @@ class _Reading:
         evidence.groups.append(transcript.group)
         if transcript.drew_secret:
             evidence.session_secrets.append(transcript.secret)
-        evidence.note("records", breached=len(transcript.entries) != len(transcript.questions))
-        rows = list(zip(transcript.questions, transcript.told, transcript.entries, strict=False))
+        for told, again in transcript.repeated:
+            evidence.note("repeats", breached=again != told._replace(charge=0.0))
+        if transcript.repeated:
+            evidence.note("repeats", breached=transcript.repeats_recorded > 0)
+        is_complete = len(transcript.entries) == len(transcript.questions) == len(transcript.told)
+        evidence.note("records", breached=not is_complete)
+        if is_complete:  # else nobody knows which entry is about which question
+            self._read_turns()
+
+    def _read_turns(self) -> None:
+        transcript = self.transcript
+        rows = list(zip(transcript.questions, transcript.told, transcript.entries, strict=True))
         for state in transcript.turns:
             while self.position < min(len(rows), state.sequence - transcript.start.sequence):
                 self._read_entry(*rows[self.position])
                 self.position += 1
             self._check_state(state)
-        for told, again in transcript.repeated:
-            evidence.note("repeats", breached=again != told._replace(charge=0.0))
-        if transcript.repeated:
-            evidence.note("repeats", breached=transcript.repeats_recorded > 0)
         if transcript.guarantee is not None:
             self._check_guarantee(transcript.guarantee)
 
@@ -155,11 +164,12 @@ class _Reading:
     def _score_noise(
         self, question: Question, law: NoiseLaw, masses: list[float], noisy: list[float]
     ) -> None:
+        if min(law.variances) < _LEAST_VARIANCE:
+            return
         secret = self.transcript.secret
         slot = int(question.slots[secret])
-        if len(masses) > 2:  # for two labels the law is the auditor's own
-            leak = law.leak(masses)
-            self.evidence.note("certificate", breached=leak > self.claim.budget.step * (1 + _SHARE))
+        leak = law.leak(masses)
+        self.evidence.note("certificate", breached=leak > self.claim.budget.step * (1 + _SHARE))
         where, label = (self.number, secret, self.position), int(question.classes[slot])
         for i, (score, value) in enumerate(zip(law.scores(noisy, slot), noisy, strict=True)):
             mean = sum(mass * point[i] for mass, point in zip(masses, law.points, strict=True))

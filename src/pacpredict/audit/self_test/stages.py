@@ -30,7 +30,7 @@ from pacpredict.types import FloatArray, Votes
 N_SESSIONS, N_RELEASES = 512, 512
 # Sessions of the other kinds for each of the served ones.
 _AMPLIFIED_SHARE, _WALKS_SHARE, _MOST_WALKS = 4, 32, 32
-_N_RESTARTED = 16  # of the amplified ones
+_FEWEST_AMPLIFIED, _N_RESTARTED = 64, 32
 _LONG = 20_480
 _N_ENDS = 8
 # Questions to choose from, and the share of others that all models agree on.
@@ -39,9 +39,9 @@ _N_QUESTIONS, _AGREED = 1024, 1 / 64
 _TURN, _SHORT_TURN = 128, 16
 # Releases that are left at the beginning of the end; the answers of a belief that follow.
 _LEFT, _AFTER_THE_END = 40, 48
-# Nats of an amplified step: a label of two says at its first release which of two halves the secret is in with odds of
-# about 5 to 3. And how many fit.
-_STEP, _N_STEPS = 2.0**-5, 64
+# Nats of an amplified step, if a deployment's own is not larger, and in all: about what it takes to tell one of 128
+# subsets. There are so many steps at least.
+_STEP, _TOTAL, _FEWEST_STEPS = 2.0**-4, 4.0, 8
 # Walks: the share of the limit that a release about an even vote may move odds by, and how many are asked.
 _STRIDE, _N_WALKED = 1 / 6, 384
 
@@ -123,19 +123,20 @@ class Stages:
     def _amplified(self) -> Iterator[Transcript]:
         claim = self.mechanism.claim
         step = max(_STEP, claim.budget.step)
+        n_steps = max(int(_TOTAL / step), _FEWEST_STEPS)
         budget = replace(
-            claim.budget, step=step, total=step * _N_STEPS, when_exhausted="belief", odds_limit=None
+            claim.budget, step=step, total=step * n_steps, when_exhausted="belief", odds_limit=None
         )
         with tempfile.TemporaryDirectory() as folder:
-            for i in range(max(_N_RESTARTED, self.n_sessions // _AMPLIFIED_SHARE)):
+            for i in range(max(_FEWEST_AMPLIFIED, self.n_sessions // _AMPLIFIED_SHARE)):
                 file = Path(folder) / f"history-{i}" if i < _N_RESTARTED else None
                 player = Player(self.mechanism, "amplified", self.rng, budget=budget, file=file)
-                self._ask(player, self._draw(_N_STEPS // 2), _SHORT_TURN)
+                self._ask(player, self._draw(n_steps // 2), _SHORT_TURN)
                 if file is not None:
                     player.ask_again(_SHORT_TURN)
                     player.restart()
                     player.ask_again(_SHORT_TURN)
-                self._ask(player, self._draw(_N_STEPS // 2 + _AFTER_THE_END), _SHORT_TURN)
+                self._ask(player, self._draw(n_steps // 2 + _AFTER_THE_END), _SHORT_TURN)
                 yield player.end()[0]
 
     def _probes(self) -> Iterator[Transcript]:

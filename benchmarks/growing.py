@@ -8,7 +8,6 @@ import hashlib
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -17,19 +16,15 @@ from typing import Any
 import histories
 import numpy as np
 import pandas as pd
-from release import NOBODY, SECRET
+from release import SECRET
 from sklearn.datasets import make_classification
 from xgboost import XGBClassifier
 
 from pacpredict import Deployment, PrivateClassifier, Request
-from pacpredict.core.belief import Belief
-from pacpredict.core.exposure import Membership, largest_shift
 from pacpredict.core.release import Terms, answer_all
 from pacpredict.core.tally import tally_votes
 from pacpredict.ledger.keyring import Keyring
 from pacpredict.ledger.keys import Terms as KeyTerms
-from pacpredict.mechanism.limit import Limit
-from pacpredict.training.subsets import balanced
 from pacpredict.types import Votes
 from pacpredict.votes.pack_xgboost import pack_xgboost
 from pacpredict.votes.stacked_heads import HeadModel, StackedHeads
@@ -92,13 +87,9 @@ def release_all(votes: Votes, n_classes: int) -> Callable[[], None]:
 
     def job() -> None:
         tally = tally_votes(votes, n_classes)
-        belief, track, noisy = (
-            np.full(n_models, -np.log(n_models)),
-            np.array([np.inf, 0.0]),
-            np.empty(n_noisy),
-        )
+        belief, prior = np.full(n_models, -np.log(n_models)), np.full(n_models, -np.log(n_models))
         terms = Terms(B, finite=False)
-        answer_all(tally, SECRET, terms, 0, len(votes), normals, uniforms, belief, track, NOBODY, noisy)
+        answer_all(tally, SECRET, terms, 0, len(votes), normals, uniforms, belief, prior, np.empty(n_noisy))
 
     return job
 
@@ -126,23 +117,6 @@ def measure_classes(n_classes: int) -> Point:
         "votes of one row": seconds(lambda: stack.votes(rows)),
         "a release, a tenth dissents": seconds(release_all(some, n_classes)) / len(some),
         "a release, all differ": seconds(release_all(most, n_classes)) / len(most),
-    }
-
-
-def measure_records(n_records: int) -> Point:
-    uniform = Belief.uniform(M)
-    packed = np.packbits(balanced(M, n_records, np.random.default_rng(0)), axis=1)
-    bits = Membership.of_packed(packed, n_records, uniform).bits
-    tables = np.empty((bits.members.shape[1], 256))
-
-    def open_limit() -> None:
-        Limit.of(
-            replace(histories.BUDGET, exposure=1.0), Membership.of_packed(packed, n_records, uniform), uniform
-        )
-
-    return {
-        "a look at all odds": seconds(lambda: largest_shift(uniform.log_probabilities, 0, bits, tables)),
-        "opening a deployment": seconds(open_limit, rounds=3),
     }
 
 

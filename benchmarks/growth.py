@@ -1,4 +1,4 @@
-"""How cost grows: with models, classes, records, clients, rows of a request, and the length of the history.
+"""How cost grows: with models, classes, clients, rows of a request, and the length of the history.
 
 Each part measures all its sizes in one run, in seconds of the processor (the least of some rounds), and keeps what it
 has found: a run that was interrupted goes on where it was, and a part that is complete is printed without measuring.
@@ -21,7 +21,7 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 
-from growing import measure_classes, measure_clients, measure_models, measure_records, measure_rows
+from growing import measure_classes, measure_clients, measure_models, measure_rows
 from growing_history import measure_history
 from threadpoolctl import threadpool_limits
 
@@ -32,7 +32,6 @@ KEPT = Path(__file__).with_name("growth.json")
 PARTS: Mapping[str, Sequence[int]] = {
     "models": (8, 16, 32, 64, 128, 256, 512),
     "classes": (2, 4, 10, 32, 100, 316, 1000),
-    "records": (1_000, 10_000, 100_000, 1_000_000),
     "clients": (1, 4, 16, 64, 256, 1024),
     "rows": (1, 10, 100, 1_000, 10_000),
     "history": (1_000_000, 10_000_000, 100_000_000),
@@ -42,7 +41,6 @@ LONG = ("history", "postgresql")  # need a place for their ledgers, and much tim
 MEASURES = {
     "models": measure_models,
     "classes": measure_classes,
-    "records": measure_records,
     "clients": measure_clients,
     "rows": measure_rows,
 }

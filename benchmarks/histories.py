@@ -19,7 +19,6 @@ from pacpredict.ledger.witnessed import WitnessedLedger
 from pacpredict.mechanism.answering import Answering
 from pacpredict.mechanism.entropy import SystemEntropy
 from pacpredict.mechanism.ledger import Entry, State
-from pacpredict.mechanism.limit import NO_LIMIT
 from pacpredict.mechanism.secret import Secret
 from pacpredict.types import Votes
 
@@ -58,7 +57,7 @@ def begin(ledger: Ledger) -> Session:
 def lengthen(ledger: Ledger, n_releases: int) -> None:
     """Let a history go on until it has so many releases."""
     rng = np.random.default_rng()
-    answering = Answering(N_CLASSES, BUDGET, "argmax", NO_LIMIT, SystemEntropy())
+    answering = Answering(N_CLASSES, BUDGET, "argmax", PRIOR, SystemEntropy())
     state = begin(ledger).snapshot()
     while state.sequence < n_releases:
         n = min(TOGETHER, n_releases - state.sequence)
@@ -85,6 +84,7 @@ def answer(
         contested=before.contested + answered.n_contested,
         spent_steps=before.spent_steps + sum(answered.charged),
         log_belief=answered.log_belief,
+        noisy=before.noisy + sum(noisy is not None for noisy in answered.noisy),
     )
     return entries, after
 

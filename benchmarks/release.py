@@ -22,11 +22,8 @@ from algorithm1 import Algorithm1
 from threadpoolctl import threadpool_limits
 
 from pacpredict import Budget, Session, defaults
-from pacpredict.core.belief import Belief
-from pacpredict.core.exposure import Bits, Membership, largest_shift
 from pacpredict.core.release import Terms, answer_all
 from pacpredict.core.tally import tally_votes
-from pacpredict.training.subsets import balanced
 
 M, B, SECRET = 128, 2.0**-32, 3
 DIMENSIONS = (2, 10, 100)
@@ -34,10 +31,8 @@ SHARES = {"mix": (0.7, 0.15, 0.15), "contested": (0.0, 0.0, 1.0)}
 
 # How a release is made without a limit on odds, and with one.
 MECHANISMS = {"gaussian": Terms(B, finite=False), "channel": Terms(B, finite=True)}
-STEP_DELTA = defaults.EXPOSURE_DELTA / defaults.QUERIES
-LIMITED_RECORDS, LOOKED_AT = 50_000, (50_000, 1_000_000)
-LONG = 300_000  # queries, so that the room for odds is used up several times
-NOBODY = Bits(np.empty((0, 0), np.uint8), np.empty(0))
+STEP_DELTA = defaults.ODDS_DELTA / defaults.QUERIES
+LONG = 300_000  # queries
 
 Votes = npt.NDArray[np.int16]
 
@@ -59,16 +54,16 @@ def run_naive(votes: Votes, d: int, rng: np.random.Generator) -> None:
 
 
 def run_ours(votes: Votes, d: int, rng: np.random.Generator) -> None:
-    answer(votes, d, rng, MECHANISMS["gaussian"], NOBODY)
+    answer(votes, d, rng, MECHANISMS["gaussian"])
 
 
-def answer(votes: Votes, d: int, rng: np.random.Generator, terms: Terms, watched: Bits) -> None:
+def answer(votes: Votes, d: int, rng: np.random.Generator, terms: Terms) -> None:
     tally = tally_votes(votes, d)
     contested = int((tally.n_voted > 1).sum())
     noisy = np.empty((tally.n_voted - 1).sum() if not terms.finite else 0)
     normals, uniforms = rng.standard_normal(noisy.size), rng.integers(2**62, size=contested)
-    belief, track = np.full(M, -np.log(M)), np.array([terms.epsilon, 0.0])
-    answer_all(tally, SECRET, terms, 0, len(votes), normals, uniforms, belief, track, watched, noisy)
+    belief, prior = np.full(M, -np.log(M)), np.full(M, -np.log(M))
+    answer_all(tally, SECRET, terms, 0, len(votes), normals, uniforms, belief, prior, noisy)
 
 
 def run_session(votes: Votes, d: int, rng: np.random.Generator) -> None:
@@ -102,31 +97,20 @@ def measure(kind: str, d: int, rounds: int) -> dict[str, object]:
     }
 
 
-def membership(n_records: int) -> Bits:
-    subsets = balanced(M, n_records, np.random.default_rng(3))
-    return Membership.of(subsets, Belief.uniform(M)).bits
-
-
 def measure_limits(kind: str, d: int, rounds: int) -> list[dict[str, object]]:
     """Time both mechanisms without a limit on odds and with one, in turns."""
     votes = make_votes(kind, LONG, d, np.random.default_rng(0))
-    watched = membership(LIMITED_RECORDS)
     jobs = {
-        (name, limited): (
-            terms._replace(epsilon=defaults.EXPOSURE, delta=STEP_DELTA) if limited else terms,
-            watched if limited else NOBODY,
-        )
+        (name, limited): terms._replace(epsilon=defaults.ODDS_LIMIT, delta=STEP_DELTA) if limited else terms
         for name, terms in MECHANISMS.items()
         for limited in (False, True)
     }
     best = dict.fromkeys(jobs, float("inf"))
     for _ in range(rounds + 1):  # the first compiles
-        for key, (terms, units) in jobs.items():
+        for key, terms in jobs.items():
 
-            def run(
-                votes: Votes, d: int, rng: np.random.Generator, terms: Terms = terms, units: Bits = units
-            ) -> None:
-                answer(votes, d, rng, terms, units)
+            def run(votes: Votes, d: int, rng: np.random.Generator, terms: Terms = terms) -> None:
+                answer(votes, d, rng, terms)
 
             best[key] = min(best[key], microseconds(run, votes, d))
     return [
@@ -140,18 +124,6 @@ def measure_limits(kind: str, d: int, rounds: int) -> list[dict[str, object]]:
         }
         for name in MECHANISMS
     ]
-
-
-def measure_look(n_records: int, rounds: int) -> float:
-    """Time one look at the odds of all records."""
-    watched, belief = membership(n_records), np.full(M, -np.log(M))
-    tables = np.empty((watched.members.shape[1], 256))
-    times = []
-    for _ in range(rounds + 1):
-        started = time.process_time()
-        largest_shift(belief, 1, watched, tables)
-        times.append(time.process_time() - started)
-    return round(min(times) * 1e6, 1)
 
 
 def measure_session(kind: str, rounds: int) -> float:
@@ -172,26 +144,21 @@ def main() -> None:
         limits = [
             row for d in DIMENSIONS[:2] for kind in SHARES for row in measure_limits(kind, d, options.rounds)
         ]
-        looks = {n: measure_look(n, options.rounds) for n in LOOKED_AT}
         session = {kind: measure_session(kind, options.rounds) for kind in SHARES}
     if options.json:
-        print(
-            json.dumps({"cases": cases, "limits": limits, "looks_us": looks, "session_us": session}, indent=2)
-        )
+        print(json.dumps({"cases": cases, "limits": limits, "session_us": session}, indent=2))
         return
     print(f"{'d':>4}  {'votes':<10} {'Algorithm 1':>12} {'pacpredict':>12} {'ratio':>8}")
     for case in cases:
         print(
             f"{case['d']:>4}  {case['votes']:<10} {case['naive_us']:>9} µs {case['ours_us']:>9} µs {case['ratio']:>8}"
         )
-    print(f"\n{'d':>4}  {'votes':<10} {'mechanism':<10} {'no limit':>12} {'50,000 odds':>12} {'ratio':>8}")
+    print(f"\n{'d':>4}  {'votes':<10} {'mechanism':<10} {'no limit':>12} {'limit':>12} {'ratio':>8}")
     for case in limits:
         print(
             f"{case['d']:>4}  {case['votes']:<10} {case['mechanism']:<10} {case['free_us']:>9} µs "
             f"{case['limited_us']:>9} µs {case['ratio']:>8}"
         )
-    for n, each in looks.items():
-        print(f"one look at the odds of {n:,} records: {each} µs")
     for kind, each in session.items():
         print(f"one release through a Session at d = 10, {kind}: {each} µs")
 

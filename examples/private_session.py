@@ -26,10 +26,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from pacpredict import Belief, Budget, Session, defaults
+from pacpredict import Budget, Session
 from pacpredict.cli.numbers import real
 from pacpredict.core.decode import DECODERS, Decoder
-from pacpredict.core.exposure import Membership
 from pacpredict.exceptions import PacPredictError
 from pacpredict.mechanism.planned_budget import plan_budget
 from pacpredict.training.subsets import balanced
@@ -65,7 +64,7 @@ class Outcome:
     membership_success: float
     fpr: float
     tpr: float
-    exposure_limit: float
+    odds_limit: float
     stealing_prior: float
     stealing_success: float
     epsilon: float
@@ -85,7 +84,7 @@ def main() -> int:
         disable=options.json,
     )
     try:
-        budget = plan_budget(success=options.success, step=options.step_budget, exposure=defaults.EXPOSURE)
+        budget = plan_budget(success=options.success, step=options.step_budget, odds_limit="auto")
         data = load_data(options.queries, options.seed)
         membership = balanced(options.models, len(data.pool), np.random.default_rng(options.seed))
         with progress:
@@ -160,8 +159,7 @@ def deploy(
 ) -> Outcome:
     """Answer all queries in a new session, and ask what it promises and what it has revealed."""
     n_queries, n_models = votes.shape
-    units = Membership.of(membership, Belief.uniform(n_models))
-    session = Session(N_DIGITS, budget, n_models, membership=units, decode=decoder)
+    session = Session(N_DIGITS, budget, n_models, decode=decoder)
     labels: list[int] = []
     task = progress.add_task(f"answering ({decoder})", total=n_queries)
     for start in range(0, n_queries, BATCH):
@@ -169,7 +167,7 @@ def deploy(
         labels.extend(release.label for release in releases)
         progress.advance(task, len(releases))
     member, thief = session.guarantee(), session.guarantee(prior=1 / n_models)
-    exposure = session.belief.exposure(membership)
+    posterior = session.belief.membership_posterior(membership)
     return Outcome(
         decoder=decoder,
         accuracy=float((np.array(labels) == data.query_labels).mean()),
@@ -179,12 +177,12 @@ def deploy(
         membership_success=member.success,
         fpr=member.fpr,
         tpr=member.tpr,
-        exposure_limit=defaults.EXPOSURE,
+        odds_limit=budget.odds_limit or math.inf,
         stealing_prior=thief.prior,
         stealing_success=thief.success,
         epsilon=member.epsilon,
         epsilon_tpr=member.epsilon_tpr,
-        most_exposed=float(np.maximum(exposure, 1 - exposure).max()),
+        most_exposed=float(np.maximum(posterior, 1 - posterior).max()),
     )
 
 
@@ -216,7 +214,7 @@ def show(votes: npt.NDArray[np.int16], budget: Budget, plain: float, outcomes: l
         f"However cleverly somebody asks, they can tell whether a given record was trained on at most "
         f"{at_most(outcomes[0].membership_success)} of the time on average over the whole life of a deployment, where "
         f"tossing a coin gives 50 %; and in no history do anybody's odds move by more than a factor of "
-        f"{math.exp(outcomes[0].exposure_limit):.3g}. From the answers above, the most exposed record can be told "
+        f"{math.exp(outcomes[0].odds_limit):.3g}. From the answers above, the most exposed record can be told "
         f"{percent(max(o.most_exposed for o in outcomes), 4)} of the time."
     )
     console.print(
@@ -234,7 +232,7 @@ def rows(plain: float, outcomes: list[Outcome]) -> Iterator[tuple[str, str, list
     yield "total, in nats", "no limit", [f"{o.total_nats:.3g}" for o in outcomes]
     yield "membership told, at most", "100 %", [at_most(o.membership_success) for o in outcomes]
     yield f"  at {false} false alarms", "100 %", [at_most(o.tpr) for o in outcomes]
-    yield "odds moved by, at most", "no limit", [f"x {math.exp(o.exposure_limit):.3g}" for o in outcomes]
+    yield "odds moved by, at most", "no limit", [f"x {math.exp(o.odds_limit):.3g}" for o in outcomes]
     yield "model named, at most", "100 %", [at_most(o.stealing_success) for o in outcomes]
     yield "  by guessing", "", [percent(o.stealing_prior) for o in outcomes]
     yield "epsilon, average success", "none", [f"{o.epsilon:.3g}" for o in outcomes]

@@ -68,7 +68,7 @@ def small(estimator="logistic", **options):
         "decode": "map",
         "random_state": 0,
         "n_jobs": 1,
-        "exposure_limit": None,
+        "odds_limit": None,
         **options,
     }
     return PrivateClassifier(estimator, **options)
@@ -138,16 +138,16 @@ def test_parameters_of_the_estimator_within():
 
 
 def test_groups_are_units():
-    """All records of a group are protected together; exposure is told per group, also after saving and loading."""
+    """All records of a group are protected together; the posterior is per group, also after saving and loading."""
     table, groups = mixed_table(), np.random.default_rng(0).integers(0, 30, 120)
     classifier = small(step_budget=2.0**-6, total_budget=1.0).fit(table, labels_of(table), groups=groups)
     assert len(set(classifier.units_)) == len(set(groups))
     assert all(len(set(classifier.units_[groups == group])) == 1 for group in set(groups))
-    assert (classifier.exposure() == 0.5).all()
+    assert (classifier.membership_posterior() == 0.5).all()
     classifier.predict(table[:30])
-    assert classifier.exposure().shape == (len(set(groups)),)
-    assert classifier.exposure()[classifier.units_].shape == (120,)
-    assert classifier.exposure().min() < 0.5 < classifier.exposure().max()
+    assert classifier.membership_posterior().shape == (len(set(groups)),)
+    assert classifier.membership_posterior()[classifier.units_].shape == (120,)
+    assert classifier.membership_posterior().min() < 0.5 < classifier.membership_posterior().max()
 
 
 def test_records_of_weight_0_have_no_unit():
@@ -162,10 +162,10 @@ def test_units_outlive_the_process(tmp_path):
     table, groups = mixed_table(60), np.arange(60) // 2
     classifier = small(step_budget=2.0**-6, total_budget=1.0).fit(table, labels_of(table), groups=groups)
     classifier.predict(table[:30])
-    told, units = classifier.exposure(), classifier.units_
+    told, units = classifier.membership_posterior(), classifier.units_
     classifier.save(tmp_path / "a.pac")
     loaded = PrivateClassifier.load(tmp_path / "a.pac")
-    assert np.array_equal(loaded.exposure(), told)
+    assert np.array_equal(loaded.membership_posterior(), told)
     assert np.array_equal(loaded.units_, units)
     assert loaded.person_per_row is False
     small(person_per_row=True).fit(table, labels_of(table)).save(tmp_path / "b.pac")

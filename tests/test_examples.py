@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from pacpredict import success_bound, tpr_bound, tpr_for_epsilon
+from pacpredict.core.plan import propose_odds_limit
 
 ROOT = Path(__file__).parents[1]
 
@@ -59,19 +60,21 @@ def test_demo_charges_contested_queries_only(report):
 
 
 def test_demo_guarantees_follow_from_the_budget(report):
-    """The total keeps attacks on membership within 60 %, the limit keeps odds within e; nothing is said of spending."""
+    """The total keeps attacks on membership within 60%, and the limit on odds follows from the total."""
     for deployment in report["deployments"]:
         total = deployment["total_nats"]
         assert deployment["membership_success"] == success_bound(total) == pytest.approx(0.6, rel=1e-9)
-        assert deployment["tpr"] == min(tpr_bound(total), tpr_for_epsilon(1, delta=1e-9))
-        assert deployment["exposure_limit"] == 1
+        assert deployment["tpr"] == min(
+            tpr_bound(total), tpr_for_epsilon(2.4, delta=0 if deployment["decoder"] == "sample" else 1e-9)
+        )
+        assert deployment["odds_limit"] == propose_odds_limit(total) == 2.4
         assert not any("spent" in name for name in deployment if name != "spent_nats")
         assert deployment["stealing_success"] == success_bound(total, 1 / 16)
         assert deployment["stealing_prior"] == 1 / 16
 
 
 def test_demo_exposes_hardly_anybody(report):
-    """At 2^-32 nats a query the belief hardly moves: an exposure of 51 % would take a thousand times the noise."""
+    """At 2^-32 nats a query the belief hardly moves: a posterior of 51% would take a thousand times the noise."""
     for deployment in report["deployments"]:
         assert 0.5 <= deployment["most_exposed"] < 0.51
 

@@ -196,6 +196,8 @@ def test_7_the_report_says_it_all(folder):
     shown = json.loads(folder.works("show", "visits.pac", "--json").stdout)
     assert f"{shown['queries']} queries were answered; models disagreed on {shown['contested']}." in text
     assert (shown["queries"], shown["unit"]) == (21, "person")
-    assert 0 <= shown["exposure"]["smallest"] <= 0.5 <= shown["exposure"]["largest"] <= 1
+    assert (
+        0 <= shown["membership_posterior"]["smallest"] <= 0.5 <= shown["membership_posterior"]["largest"] <= 1
+    )
     verified = json.loads(folder.works("ledger", "verify", "visits.pac", "--json").stdout)
     assert verified["chain"] in text

@@ -50,18 +50,18 @@ def test_no_person_is_named_in_an_artifact(tmp_path):
     assert not any(b"Somebody" in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
-def test_a_deployment_tells_the_exposure_of_each_unit(tmp_path):
+def test_a_deployment_tells_the_posterior_of_each_unit(tmp_path):
     """At first everybody is at 1/2; after answers some are not, and what the ledger keeps tells the same."""
     path = fit_small(tmp_path / "a.pac", mixed_pool(persons=PERSONS)).path
     with Deployment.open(path) as deployment:
-        assert (deployment.exposure() == 0.5).all()
+        assert (deployment.membership_posterior() == 0.5).all()
         deployment.ask(mixed_table(30, seed=5))
-        told = deployment.exposure()
-        assert np.array_equal(deployment.curator.exposure(), told)
+        told = deployment.membership_posterior()
+        assert np.array_equal(deployment.curator.membership_posterior(), told)
         assert told.shape == (len(set(PERSONS)),)
         assert told.min() < 0.5 < told.max()
     with Deployment.open(path) as again:
-        assert np.array_equal(again.exposure(), told)
+        assert np.array_equal(again.membership_posterior(), told)
 
 
 def spoil(home, name, change):
@@ -173,9 +173,9 @@ def test_a_released_artifact_opens_with_figures_that_are_true(released):
     assert (space.priors["reconstruction"], space.priors["model"]) == (1, 1)
     with Deployment.open(released) as deployment:
         assert deployment.privacy()["bounds"]["reconstruction"]["success"] == 1
-        exposure = deployment.exposure()
-    assert exposure.shape == (150,)
-    assert exposure.min() < 0.5 < exposure.max()
+        posterior = deployment.membership_posterior()
+    assert posterior.shape == (150,)
+    assert posterior.min() < 0.5 < posterior.max()
 
 
 def test_a_released_artifact_says_so(released, capsys):

@@ -9,7 +9,7 @@ from audited import subject_of
 from scipy.special import expit
 
 from pacpredict.audit.adversaries import Bout, choose_targets, duel, own_told, told_about
-from pacpredict.audit.games import Board, Rules, play
+from pacpredict.audit.games import Rules, play
 from pacpredict.audit.search import search
 from pacpredict.tables.schema import Rows
 from pacpredict.training.subsets import balanced
@@ -51,9 +51,9 @@ def test_targets_are_those_that_are_remembered_best_and_others():
 
 
 def two_sided(n_models=16):
-    """Return a board with one query whose votes are the membership of unit 0."""
-    membership = balanced(n_models, 6, np.random.default_rng(1))
-    return Board(membership[:, :1].T.astype(np.int16), membership, np.arange(6))
+    """Return one query whose votes are the membership of a unit, and that membership."""
+    member = balanced(n_models, 6, np.random.default_rng(1))[:, 0]
+    return member[None, :].astype(np.int16), member
 
 
 @pytest.mark.parametrize("reading", ["history", "argmax"])
@@ -62,7 +62,7 @@ def test_what_is_seen_is_the_true_posterior(reading):
 
     Whoever sees labels takes their own belief for the mechanism's, which differs a little; steps are small here.
     """
-    game = play(two_sided(), 0, "first", Rules("gaussian", 2.0**-10, 128), 20_000, reading=reading)
+    game = play(*two_sided(), "first", Rules("gaussian", 2.0**-10, 128), 20_000, reading=reading)
     p = expit(game.shifts)
     edges = np.quantile(p, [0, 0.25, 0.5, 0.75, 1])
     for low, high in pairwise(edges):
@@ -75,7 +75,7 @@ def test_labels_tell_less_than_the_history():
     """By labels of argmax an adversary does worse than by everything; the last of map is what is believed by now."""
     success = {}
     for reading in ("history", "argmax", "map"):
-        game = play(two_sided(), 0, "first", Rules("gaussian", 2.0**-10, 128), 20_000, reading=reading)
+        game = play(*two_sided(), "first", Rules("gaussian", 2.0**-10, 128), 20_000, reading=reading)
         success[reading] = np.mean((game.shifts > 0) == game.members)
     assert success["history"] > success["argmax"] + 0.02
     assert success["argmax"] > 0.55
@@ -101,14 +101,14 @@ def test_who_targets_does_better_than_who_asks_at_random(mechanism):
 
 def test_the_limit_stops_an_adversary():
     """With a limit nobody's odds pass it; without, they do in many games."""
-    subject = subject_of(total=0.125, exposure=1.0)
+    subject = subject_of(total=0.125, odds_limit=1.0)
     targets = choose_targets(subject, 2, seed=0)["remembered"]
     rules = RULES._replace(mechanism="channel")
     free, limited = (
         duel(subject, "remembered", targets, Bout("targeted", "history", one, 200), seed=1)
         for one in (rules, rules._replace(limit=1.0))
     )
-    assert limited.largest_odds <= 1.0
+    assert limited.largest_spread <= 1.0
     assert limited.beyond.value == 0
     assert free.beyond.low > 0.05
 

@@ -19,8 +19,8 @@ from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.adversaries import told_about
 from pacpredict.audit.cells import measured
 from pacpredict.audit.estimates import RATES, Estimate, Finding, clopper_pearson
-from pacpredict.audit.live import Exposed, Exposure, Moment, expose
-from pacpredict.audit.live_page import render_exposure
+from pacpredict.audit.live import LedgerReview, Moment, MovedUnit, review
+from pacpredict.audit.live_page import render_review
 from pacpredict.audit.lives import set_scene
 from pacpredict.audit.membership import memory_needed
 from pacpredict.audit.page import render
@@ -29,7 +29,7 @@ from pacpredict.audit.run import Plan, audit
 from pacpredict.audit.subject import Subject
 from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, pool_in_words, show, to_json, verdict
 from pacpredict.cli import main
-from pacpredict.cli.audit import _print, _print_exposure
+from pacpredict.cli.audit import _print, _print_review
 from pacpredict.cli.data import read_pool_of
 from pacpredict.cli.numbers import ONE_PER_CORE
 from pacpredict.deployment import Deployment
@@ -180,8 +180,8 @@ def test_few_games_are_no_share_of_the_way(found):
 
 def test_records_that_are_not_named_are_counted(found, capsys):
     """The terminal names three rows of a person, says how many more there are, and from where it counts."""
-    moment = Moment(datetime(2024, 1, 1, tzinfo=UTC), 1, 0.1, 0.1, 0.1, 0.1)
-    _print_exposure(Exposure([moment], [Exposed(62, [70, 736, 766, 800], 0.5, 0.1)], 1.0, None, "person"))
+    moment = Moment(datetime(2024, 1, 1, tzinfo=UTC), 1, 0.1, 0.1, 0.1, 0.1, 0.1)
+    _print_review(LedgerReview([moment], [MovedUnit(62, [70, 736, 766, 800], 0.5, 0.1)], 1.0, None, "person"))
     said = capsys.readouterr().out
     assert "70, 736, 766 and 1 more" in said
     assert "rows of the data, from 0" in said
@@ -254,7 +254,7 @@ def test_the_page_says_what_every_test_of_the_pool_saw(found):
 def test_nobody_is_said_to_be_infinitely_sure(found):
     """Log-odds beyond what doubles can tell from certainty are said to be beyond that."""
     assert 1 / (1 + np.exp(-36.0)) < 1 == 1 / (1 + np.exp(-38.0))
-    sure = render(replace(found, duels=[one._replace(largest_odds=np.inf) for one in found.duels]))
+    sure = render(replace(found, duels=[one._replace(largest_spread=np.inf) for one in found.duels]))
     assert sure.count("over 36") == len(found.duels)
     assert "inf<" not in sure
 
@@ -324,23 +324,27 @@ def test_programs_see_by_the_exit_code_that_a_promise_is_broken(found, home, tmp
         assert page.exists()
 
 
-def test_a_ledger_shows_what_was_exposed(home, capsys, tmp_path):
-    """What is shown is the deployment's own exposure, over time, and the ledger stays as it is."""
+def test_a_ledger_shows_what_was_revealed(home, capsys, tmp_path):
+    """What is shown is the deployment's own posterior, over time, and the ledger stays as it is."""
     before = digests(home)["ledger.sqlite"]
     with Deployment.open(home) as deployment:
-        shown, own, spent = expose(deployment), deployment.exposure(), deployment.privacy()["spent_nats"]
+        shown, own, spent = (
+            review(deployment),
+            deployment.membership_posterior(),
+            deployment.privacy()["spent_nats"],
+        )
     last = shown.moments[-1]
     assert last.charged_nats == spent > 0
     assert last.answers == 60
     assert [one.answers for one in shown.moments] == sorted(one.answers for one in shown.moments)
-    most = shown.most_exposed[0]
+    most = shown.most_moved[0]
     assert most.probability == pytest.approx(own[most.unit])
     assert (
         abs(most.shift)
         == pytest.approx(np.abs(np.log(own / (1 - own))).max())
         == pytest.approx(last.largest_shift)
     )
-    page = text_of(render_exposure("a.pac", shown))
+    page = text_of(render_review("a.pac", shown))
     assert "For the owner only" in page
     # As many digits as a shift has: at the budgets of deployments two would show 50 % for everybody.
     assert f"{100 * most.probability:.4f} % {most.shift:+.3g}" in page
@@ -475,7 +479,7 @@ def test_the_pages_are_whole_on_every_screen(found, home, tmp_path):
     """They ask for nothing, complain of nothing, and nothing lies over anything; tables scroll, their names stay."""
     (tmp_path / "audit.html").write_text(render(found))
     with Deployment.open(home, to_look=True) as deployment:
-        (tmp_path / "live.html").write_text(render_exposure("a.pac", expose(deployment)))
+        (tmp_path / "live.html").write_text(render_review("a.pac", review(deployment)))
     with running_browser() as browser:
         for name in ("audit.html", "live.html"):
             for width, scheme in ((1000, "light"), (1000, "dark"), (380, "light")):

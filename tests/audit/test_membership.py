@@ -42,11 +42,11 @@ def test_more_questions_tell_more():
 
 def test_the_limit_on_odds_is_kept_in_the_futures():
     """With a limit no log-odds pass it, and the belief answers instead."""
-    subject = subject_of(exposure=0.5, decode="sample")
+    subject = subject_of(odds_limit=0.5, decode="sample")
     asked = questions(subject, "random", subject.budget.total_steps)
-    found = score(subject, "random", imagine(subject, asked, n_trials=50, seed=1, exposure=0.5), 0.5)
-    assert found.largest_shift <= 0.5
-    assert attacked(subject, n_trials=50).largest_shift > 0.5, "without it they do"
+    found = score(subject, "random", imagine(subject, asked, n_trials=50, seed=1, odds_limit=0.5), 0.5)
+    assert found.largest_spread <= 0.5
+    assert attacked(subject, n_trials=50).largest_spread > 0.5, "without it they do"
 
 
 def test_strategies_ask_what_they_say():

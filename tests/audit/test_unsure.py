@@ -52,7 +52,7 @@ def two_models():
     """Return a subject of two models that remember all: a trial is told rightly of everybody, or of nobody."""
     rng = np.random.default_rng(0)
     membership = balanced(2, 60, rng)
-    budget = Budget(2.0**-32, 1e6 * 2.0**-32, exposure=1.0)
+    budget = Budget(2.0**-32, 1e6 * 2.0**-32, odds_limit=1.0)
     votes, each = membership.T.astype(np.int16), np.arange(60)
     return Subject(
         votes, np.ones(60, np.int64), each, each, membership, 2, budget, "argmax", {"membership": 0.5}
@@ -65,7 +65,7 @@ def test_an_honest_deployment_is_not_called_broken_by_few_trials(n_trials):
     subject = two_models()
     asked = questions(subject, "random", 50)
     for seed in range(40):
-        future = imagine(subject, asked, n_trials=n_trials, seed=seed, exposure=1.0, n_jobs=1)
+        future = imagine(subject, asked, n_trials=n_trials, seed=seed, odds_limit=1.0, n_jobs=1)
         for look in score(subject, "random", future, 1.0).looks:
             assert look.success.low <= 0.5 <= look.success.high
             assert not look.success.passes(look.ceiling)
@@ -160,7 +160,7 @@ def test_claims_that_were_not_checked_are_said_not_to_be(found, capsys):
     """Where no question has two voted labels no life can be played, and nobody says that claims hold."""
     votes = np.stack([np.arange(M) % 3 for _ in range(20)]).astype(np.int16)
     membership = scene()[1]
-    begin = begin_with(Session, CLAIMED, membership, "argmax")
+    begin = begin_with(Session, CLAIMED, "argmax")
     claims = examine(begin, CLAIMED, votes, membership, finite=False, seed=0)
     assert {one.claim for one in claims if one.holds is None} >= {
         "noise",
@@ -183,7 +183,7 @@ def test_claims_that_were_not_checked_are_said_not_to_be(found, capsys):
 def test_the_belief_answers_in_the_lives_of_every_deployment(artifact, pool):
     """Whatever a deployment does when all is spent, the labels that its belief would draw are tested."""
     subject = Subject.of(artifact, pool)
-    for budget in (subject.budget, replace(subject.budget, exposure=None)):
+    for budget in (subject.budget, replace(subject.budget, odds_limit=None)):
         claims = examine_mechanism(replace(subject, budget=budget), seed=1)
         assert all(one.holds for one in claims), claims
         assert "draws" in {one.claim for one in claims}

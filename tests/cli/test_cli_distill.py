@@ -207,7 +207,7 @@ def test_until_a_ceiling(teacher, capsys):
 
 def test_a_dry_run_says_of_the_ceiling_what_the_card_says(tmp_path, capsys):
     """What was spent is no bound where the belief answers at no charge: the most that rows could have cost is."""
-    table, _ = fit_teacher(tmp_path / "teacher.pac", exposure=0.03)
+    table, _ = fit_teacher(tmp_path / "teacher.pac", odds_limit=0.03)
     as_csv(table, tmp_path / "public.csv")
     how = ["--filter", "bayesian", "--alpha", "0.3"]
     before = json.loads(run_here(capsys, *distill(tmp_path, *how, "--dry-run", "--json"))[1])

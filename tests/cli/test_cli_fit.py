@@ -19,7 +19,7 @@ from pacpredict.deployment import Deployment
 from pacpredict.tables.read import read_table
 from pacpredict.training.fit import fit
 from pacpredict.training.pool import Pool
-from pacpredict.training.space import summarise_exposure
+from pacpredict.training.space import summarise_posterior
 
 PROGRAM = shutil.which("pacpredict", path=Path(sys.executable).parent) or "pacpredict"
 QUICK = ["--learner", "logistic", "--models", "4", "--jobs", "1", "--seed", "1"]
@@ -71,7 +71,7 @@ def made(folder):
         "2^-8",
         "--total-budget",
         "0.5",
-        "--exposure",
+        "--odds-limit",
         "none",
     ]
     return run(*command, *QUICK, "--json", cwd=folder)
@@ -80,8 +80,8 @@ def made(folder):
 def shown_of(path):
     """Return what the library says about an artifact."""
     with Deployment.open(path) as deployment:
-        told = summarise_exposure(deployment.exposure())
-        return {**deployment.describe(), **deployment.privacy(), "exposure": told}
+        told = summarise_posterior(deployment.membership_posterior())
+        return {**deployment.describe(), **deployment.privacy(), "membership_posterior": told}
 
 
 def test_from_table_to_labels(made, folder):
@@ -117,7 +117,7 @@ def test_from_table_to_labels(made, folder):
     report = json.loads(shown.stdout)
     assert report == shown_of(folder / "a.pac")
     assert (report["queries"], report["spent_nats"]) == (20, summary["spent_nats"])
-    assert report["exposure"]["smallest"] < 0.5 < report["exposure"]["largest"]
+    assert report["membership_posterior"]["smallest"] < 0.5 < report["membership_posterior"]["largest"]
 
     verified = run("verify", "a.pac", "--models", "2", "--jobs", "1", "--json", cwd=folder)
     assert json.loads(verified.stdout) == {"models_checked": 2, "models_identical": 2}
@@ -163,7 +163,7 @@ def test_options_reach_the_recipe(folder, tmp_path, capsys):
     out = tmp_path / "o.pac"
     options = (
         "--learner decision-tree --models 6 --rate 1/3 --step-budget 2^-10 --total-budget 0.5 --decode map"
-        " --exposure none"
+        " --odds-limit none"
     )
     options += (
         " --charging flat --when-exhausted unanimous --unknown missing --seed 9 --backend threading --jobs 2"
@@ -187,7 +187,7 @@ def test_options_reach_the_recipe(folder, tmp_path, capsys):
     assert (budget.step, budget.total, budget.charging, budget.when_exhausted) == (
         *(2.0**-10, 0.5, "flat", "unanimous"),
     )
-    assert budget.exposure is None
+    assert budget.odds_limit is None
     assert artifact.learner.name == "decision-tree"
     assert artifact.schema.unknown == "missing"
     queries = tmp_path / "q.csv"

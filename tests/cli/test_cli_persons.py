@@ -13,7 +13,7 @@ from pacpredict.core.bounds import success_bound
 
 QUICK = [
     *("--learner", "decision-tree", "--models", "8", "--jobs", "1", "--seed", "1"),
-    *("--step-budget", "2^-8", "--total-budget", "0.1", "--exposure", "none"),
+    *("--step-budget", "2^-8", "--total-budget", "0.1", "--odds-limit", "none"),
 ]
 
 
@@ -82,16 +82,16 @@ def test_persons_are_the_units(clinic, folder, capsys):
 
 
 def test_show_tells_what_answers_told(clinic, folder, capsys):
-    """The exposures of all units are summed up: at the prior first, and spread after answers."""
+    """The posteriors of all units are summed up: at the prior first, and spread after answers."""
     run(capsys, "predict", clinic, folder / "queries.csv", "--json")
-    exposure = show(capsys, clinic)["exposure"]
-    assert exposure["smallest"] < 0.5 < exposure["largest"]
-    assert sum(exposure["histogram"]["units"]) == 40
+    posterior = show(capsys, clinic)["membership_posterior"]
+    assert posterior["smallest"] < 0.5 < posterior["largest"]
+    assert sum(posterior["histogram"]["units"]) == 40
     code, output, _ = run(capsys, "show", clinic)
     assert code == 0
     for text in (
         *("40 persons, with up to ", "was this person trained on?", "trained on any of 5 random persons?"),
-        *("Exposure", "0.49 to 0.51", f"largest {exposure['largest']:.6f}", "not prevented"),
+        *("Posterior", "0.49 to 0.51", f"largest {posterior['largest']:.6f}", "not prevented"),
     ):
         assert text in output
     assert max(map(len, output.splitlines())) <= 80

@@ -200,35 +200,35 @@ def test_divergence(pair):
 
 @pytest.mark.parametrize("kind", [bool, int, float])
 @pytest.mark.parametrize("n_records", [0, 1, 5, 16_384, 16_385, 40_000])
-def test_exposure(n_records, kind):
+def test_posterior(n_records, kind):
     """A record is as exposed as the models that have it are likely, for any number of records."""
     rng = np.random.default_rng(1)
     belief, members = Belief.from_probabilities(rng.dirichlet(np.ones(6))), rng.random((6, n_records)) < 0.5
-    exposure = belief.exposure(members.astype(kind))
-    assert exposure.shape == (n_records,)
-    assert exposure == pytest.approx(np.array(belief.probabilities() @ members), rel=1e-12)
+    posterior = belief.membership_posterior(members.astype(kind))
+    assert posterior.shape == (n_records,)
+    assert posterior == pytest.approx(np.array(belief.probabilities() @ members), rel=1e-12)
 
 
-def test_exposure_is_a_probability():
+def test_posterior_is_a_probability():
     """A record that every model has is in the training set with probability 1, not a bit more."""
     belief = Belief.from_probabilities(np.full(10, 0.1))
-    assert belief.exposure(np.ones((10, 3)))[0] <= 1
-    assert belief.exposure(np.zeros((10, 3))).tolist() == [0.0] * 3
+    assert belief.membership_posterior(np.ones((10, 3)))[0] <= 1
+    assert belief.membership_posterior(np.zeros((10, 3))).tolist() == [0.0] * 3
 
 
-def test_exposure_refuses_packed_bits():
+def test_posterior_refuses_packed_bits():
     """Bits of eight records in a byte are no membership of one: refused, with what to do, also past the first block."""
     members = np.random.default_rng(0).random((6, 4000)) < 0.5
     with pytest.raises(InvalidSubsets, match="unpack"):
-        Belief.uniform(6).exposure(np.packbits(members, axis=1))
+        Belief.uniform(6).membership_posterior(np.packbits(members, axis=1))
     late = np.zeros((6, 40_000), np.uint8)
     late[3, -1] = 255
     with pytest.raises(InvalidSubsets, match="unpack"):
-        Belief.uniform(6).exposure(late)
+        Belief.uniform(6).membership_posterior(late)
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 2), (4, 2, 2), ()])
-def test_exposure_needs_a_row_for_every_model(shape):
+def test_posterior_needs_a_row_for_every_model(shape):
     """A membership matrix of another shape is refused."""
     with pytest.raises(InvalidSubsets, match="shape"):
-        Belief.uniform(4).exposure(np.ones(shape))
+        Belief.uniform(4).membership_posterior(np.ones(shape))

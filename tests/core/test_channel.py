@@ -20,12 +20,10 @@ from pacpredict.core.channel import (
     information_density,
     uniform_of,
 )
-from pacpredict.core.exposure import Bits
 from pacpredict.core.release import BELIEVED, RELEASED, REPLAY, answer_votes
 from pacpredict.exceptions import InvalidBudget, InvalidInput
 
 MARGIN = 1e-12
-NOBODY = Bits(np.empty((0, 1), np.uint8), np.empty(0))
 
 
 @st.composite
@@ -42,7 +40,7 @@ budgets = st.floats(2, 60).map(lambda power: 2.0**-power)
 def weights_of(mass, b, room=math.inf, margin=MARGIN):
     mass = np.array(mass)
     weights = np.empty(mass.size, np.int64)
-    coupled = couple(mass, b, room, margin, weights, np.empty(mass.size))
+    coupled = couple(mass, b, np.full(mass.size, room), margin, weights, np.empty(mass.size))
     return weights.tolist(), coupled
 
 
@@ -177,8 +175,8 @@ def answer(votes, secret, b, log_belief, uniform, n_classes):
     """Answer one query through the kernel that sessions use; `log_belief` is updated."""
     how, charged, labels = answer_votes(
         *(votes[None, :], n_classes, secret, b, True, math.inf, 0.0, False, 0, 10**9),
-        *(np.empty(n_classes), np.array([uniform]), log_belief, np.array([math.inf, 0.0])),
-        *(NOBODY.members, NOBODY.prior_odds, np.empty(n_classes)),
+        *(np.empty(n_classes), np.array([uniform]), log_belief, np.full(votes.size, -math.log(votes.size))),
+        np.empty(n_classes),
     )
     assert charged[0] == (how[0] == RELEASED)
     return how[0], labels[0, 0]

@@ -12,8 +12,6 @@ from pacpredict import Belief, Budget, MemoryLedger, Secret, Session, calibrate_
 from pacpredict.core.kernel import keep_normalised
 from pacpredict.core.release import answer_votes
 
-NOBODY = np.empty((0, 2), np.uint8), np.empty(0)  # is watched
-
 
 def session_of(n_classes, m, b, secret, seed, prior=None):
     return Session(
@@ -133,7 +131,7 @@ def test_noise_is_drawn_with_the_calibrated_covariance(n_classes):
         noisy = np.empty(noise.variances.size)
         answer_votes(
             *(votes, n_classes, 3, b, False, math.inf, 0.0, False, 0, 1, rng.standard_normal(noisy.size)),
-            *(np.empty(0, np.int64), np.full(m, -np.log(m)), np.zeros(2), *NOBODY, noisy),
+            *(np.empty(0, np.int64), np.full(m, -np.log(m)), np.full(m, -np.log(m)), noisy),
         )
         drawn[i] = noise.vector(noisy)
     covariance = noise.covariance()
@@ -206,7 +204,7 @@ def test_a_drifting_belief_is_normalised_between_releases():
             n = sum(sizes[done : done + rows])
             answer_votes(
                 *(votes[done : done + rows], 3, 2, 2.0**-32, *fixed, done, 1000, normals[used : used + n]),
-                *(np.empty(0, np.int64), belief, np.zeros(2), *NOBODY, np.empty(n)),
+                *(np.empty(0, np.int64), belief, start, np.empty(n)),
             )
             done, used = done + rows, used + n
         return belief

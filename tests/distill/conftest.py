@@ -11,7 +11,7 @@ from pacpredict.distill.run import Exam
 def made(tmp_path_factory):
     """A deployment that answered 30 rows for somebody else, and a student of 200 public rows."""
     home = tmp_path_factory.mktemp("made")
-    table, truth = fit_teacher(home / "teacher.pac", exposure=1.0)
+    table, truth = fit_teacher(home / "teacher.pac", odds_limit=1.0)
     with Deployment.open(home / "teacher.pac") as deployment:
         deployment.ask(table[:30].assign(age=25))
         rows = deployment.artifact.schema.rows(table)

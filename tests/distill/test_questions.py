@@ -125,7 +125,7 @@ def test_until_a_ceiling(opened):
 @pytest.mark.parametrize("done", [0.3, 0.9, 1.0])
 def test_a_ceiling_is_settled_before_the_first_answer(tmp_path, done):
     """Answers from the belief cost nothing, and make no room: interrupted and begun again, the plan is the same."""
-    table, _ = fit_teacher(tmp_path / "teacher.pac", exposure=0.03)
+    table, _ = fit_teacher(tmp_path / "teacher.pac", odds_limit=0.03)
     with Deployment.open(tmp_path / "teacher.pac") as deployment:
         rows = deployment.artifact.schema.rows(table)
         deployment.ask(table[150:160])  # by somebody else, and some of them come later
@@ -147,7 +147,7 @@ def test_a_ceiling_is_settled_before_the_first_answer(tmp_path, done):
 
 def test_a_ceiling_does_not_move_with_what_else_is_known(tmp_path):
     """Rows beyond it that were answered from the belief meanwhile cost nothing, and are left out all the same."""
-    table, _ = fit_teacher(tmp_path / "teacher.pac", exposure=0.01)  # less than one release could move
+    table, _ = fit_teacher(tmp_path / "teacher.pac", odds_limit=0.01)  # less than one release could move
     with Deployment.open(tmp_path / "teacher.pac") as deployment:
         rows, budget = deployment.artifact.schema.rows(table), deployment.artifact.recipe.budget
         ceiling = success_bound(30.5 * STEP)

@@ -71,9 +71,13 @@ def test_lives_until_the_total_is_spent(few, tmp_path, monkeypatch, capsys):
     command = ["tabular", "census", "--artifact", str(tmp_path / "few.pac"), "--models", "4", "--jobs", "1"]
     monkeypatch.setattr(sys, "argv", [*command, "--tune", "none", "--lives", "3", "--json"])
     tabular.main()
-    gaussian, channel = json.loads(capsys.readouterr().out)
-    assert (gaussian["mechanism"], channel["mechanism"]) == ("gaussian", "channel")
-    for life in (gaussian, channel):
+    lives = json.loads(capsys.readouterr().out)
+    assert [(life["mechanism"], life["limit"]) for life in lives] == [
+        *(("gaussian", limit) for limit in (0.25, 0.5)),
+        *(("channel", limit) for limit in (0.25, 0.5)),
+    ]
+    for life in lives:
+        assert 0 < life["largest_spread"] < 0.25
         assert life["contested"] >= 500
         assert life["believed"] == 0
-        assert 0 < life["exposure_sd"] < life["exposure_largest"] < 1
+        assert 0 < life["odds_sd"] < life["odds_largest"] < 1

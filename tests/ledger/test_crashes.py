@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from postgres_server import PostgresServer
-from small_deployment import DEPLOYMENT, KEY, check_history, digest_of, limit_of
+from small_deployment import DEPLOYMENT, KEY, budget_of, check_history, digest_of
 
 from pacpredict.ledger.postgres import PostgresLedger
 from pacpredict.ledger.sqlite import SqliteLedger
@@ -42,7 +42,7 @@ def received_answers(process, answers, n_killed):
 
 def check_answers(ledger, received, steps, decode="argmax"):
     """Check that every answer ever received is on record, the same for each query, and within the budget."""
-    records = check_history(ledger, limit=limit_of(steps, decode), total_steps=steps)
+    records = check_history(ledger, budget=budget_of(steps, decode))
     assert ledger.load().spent_steps <= steps
     by_digest = {record.entry.digest: (record.entry.sequence, record.entry.label) for record in records}
     assert received

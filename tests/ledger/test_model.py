@@ -185,7 +185,9 @@ class Deployment(RuleBasedStateMachine):
         if self.sessions[-1] is None:
             return
         entries = list(self.ledgers[0].entries())
-        assert same_state(replay(entries, CLASSES, STEP, Belief.uniform(M)), self.sessions[0].snapshot())
+        assert same_state(
+            replay(entries, CLASSES, self.budget, Belief.uniform(M)), self.sessions[0].snapshot()
+        )
         by_digest = {entry.digest: entry for entry in entries}
         for query, label in self.labels.items():
             assert by_digest[digest_of(query)].label == label
@@ -220,7 +222,7 @@ class Durable(Deployment):
     def teardown(self):
         try:
             super().teardown()
-            check_history(self.ledgers[0])
+            check_history(self.ledgers[0], budget=self.budget)
         finally:
             for ledger in self.ledgers:
                 if ledger is not None:

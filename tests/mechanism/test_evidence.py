@@ -15,7 +15,6 @@ from pacpredict.exceptions import LedgerError
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.evidence import weigh
 from pacpredict.mechanism.ledger import MemoryLedger
-from pacpredict.mechanism.limit import NO_LIMIT
 from pacpredict.mechanism.replay import History
 from pacpredict.mechanism.session import Session
 
@@ -37,7 +36,7 @@ def history(decode, step, n=60, **options):
 
 
 def weighed(session, ledger, wanted, points):
-    return weigh(ledger.entries(), C, session.budget, session.prior, NO_LIMIT, wanted, points)
+    return weigh(ledger.entries(), C, session.budget, session.prior, wanted, points)
 
 
 @pytest.mark.parametrize("decode", ["argmax", "map", "sample"])
@@ -60,7 +59,7 @@ def test_statistics_are_those_of_the_noise_that_was_used(step):
     """Noise calibrated again is that of the release to the bit: its vector has the label that was given."""
     session, ledger, votes, _ = history("argmax", step, n=200)
     found = weighed(session, ledger, range(1, 201), [200]).labels
-    past = History(C, step, session.prior, NO_LIMIT, 10**9)
+    past = History(C, session.budget, session.prior)
     for entry in ledger.entries():
         one = found[entry.sequence]
         assert (one.label, one.kind, one.charged_steps) == (entry.label, entry.kind, entry.charged_steps)

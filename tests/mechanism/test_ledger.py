@@ -22,7 +22,8 @@ def test_records_do_not_print_what_they_hold():
     entry, state = label_entry(1), state_at(1)
     assert repr(entry) == "Entry(sequence=1, charged_steps=1, label=1)"
     assert (
-        repr(state) == "State(sequence=1, contested=0, spent_steps=1, step=None, deployment=None, total=None)"
+        repr(state)
+        == "State(sequence=1, contested=0, spent_steps=1, step=None, deployment=None, total=None, noisy=0)"
     )
 
 

@@ -44,7 +44,7 @@ def test_replay_recomputes_the_state(seed, requests, step):
         else:
             outputs = random_outputs(seed + i, n_outputs=1 + i)
             session.release(outputs if request == "vector" else outputs * 0 + 3.5)
-    again = replay(ledger.entries(), CLASSES, step, Belief.uniform(M))
+    again = replay(ledger.entries(), CLASSES, session.budget, Belief.uniform(M))
     assert same_state(again, session.snapshot())
 
 
@@ -56,7 +56,7 @@ def test_replay_refuses_what_is_no_history(spoil):
     session, _, ledger = used_session()
     session.answer_all([CONTESTED] * 3)
     with pytest.raises(PacPredictError):
-        replay(spoil(list(ledger.entries())), CLASSES, PLENTY.step, Belief.uniform(M))
+        replay(spoil(list(ledger.entries())), CLASSES, PLENTY, Belief.uniform(M))
 
 
 @pytest.mark.parametrize("change", [lambda noisy: noisy[:-1], lambda noisy: np.append(noisy, 0.0)])
@@ -66,7 +66,7 @@ def test_replay_refuses_releases_of_another_size(change):
     first = next(ledger.entries())
     spoilt = Entry(1, first.charged_steps, first.label, first.question, change(first.noisy))
     with pytest.raises(PacPredictError):
-        replay([spoilt], CLASSES, PLENTY.step, Belief.uniform(M))
+        replay([spoilt], CLASSES, PLENTY, Belief.uniform(M))
 
 
 def test_a_history_is_retraced_state_by_state():
@@ -75,7 +75,7 @@ def test_a_history_is_retraced_state_by_state():
     session, _ = make(3, ledger=ledger)
     session.answer_all(random_votes(4, 12))
     entries, prior = list(ledger.entries()), Belief.uniform(M)
-    states = list(retrace(entries, CLASSES, PLENTY.step, prior, stops={1, 5, 12}))
+    states = list(retrace(entries, CLASSES, PLENTY, prior, stops={1, 5, 12}))
     assert [state.sequence for state in states] == [1, 5, 12]
     for state in states:
-        assert same_state(state, replay(entries[: state.sequence], CLASSES, PLENTY.step, prior))
+        assert same_state(state, replay(entries[: state.sequence], CLASSES, PLENTY, prior))

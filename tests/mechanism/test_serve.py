@@ -172,7 +172,9 @@ def test_asking_again_after_a_failed_commit(fails):
     charge = STEP if fails == "before" else 0.0
     assert [(r.sequence, r.charge) for r in releases] == [(1, charge), (2, charge)]
     assert ledger.load().sequence == ledger.load().spent_steps == 2
-    assert same_state(replay(ledger.entries(), CLASSES, STEP, Belief.uniform(M)), session.snapshot())
+    assert same_state(
+        replay(ledger.entries(), CLASSES, session.budget, Belief.uniform(M)), session.snapshot()
+    )
 
 
 @pytest.mark.parametrize("point", ["before-draw", "after-draw"])
@@ -217,4 +219,4 @@ def test_any_grouping_gives_each_query_one_answer(groups, steps, charging):
     state = ledger.load()
     assert state.spent_steps == sum(entry.charged_steps for entry in ledger.entries()) <= steps
     assert sorted(sequence for sequence, _ in answers.values()) == list(range(1, state.sequence + 1))
-    assert same_state(replay(ledger.entries(), CLASSES, STEP, Belief.uniform(M)), state)
+    assert same_state(replay(ledger.entries(), CLASSES, session.budget, Belief.uniform(M)), state)

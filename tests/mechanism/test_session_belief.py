@@ -25,7 +25,7 @@ from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
 
 
-def exact_posterior(entries, prior, step):
+def exact_posterior(entries, prior, budget):
     """Bayes' rule in fifty digits, for the noise that the tracked belief calibrates."""
     tracked = prior.log_probabilities.copy()
     with mpmath.workdps(50):
@@ -33,7 +33,7 @@ def exact_posterior(entries, prior, step):
         for i, entry in enumerate(entries):
             if entry.noisy is None:
                 continue
-            noise = calibrate_votes(entry.question, CLASSES, Belief(tracked), step)
+            noise = calibrate_votes(entry.question, CLASSES, Belief(tracked), budget.step)
             for s, vote in enumerate(entry.question):
                 exponent = mpmath.mpf(0)
                 for axis, variance, noisy in zip(noise.axes, noise.variances, entry.noisy, strict=True):
@@ -42,7 +42,7 @@ def exact_posterior(entries, prior, step):
                 log_p[s] += exponent
             evidence = mpmath.log(mpmath.fsum(mpmath.exp(x) for x in log_p))
             log_p = [x - evidence for x in log_p]
-            tracked = replay(entries[: i + 1], CLASSES, step, prior).log_belief
+            tracked = replay(entries[: i + 1], CLASSES, budget, prior).log_belief
         return np.array([float(mpmath.exp(x)) for x in log_p])
 
 
@@ -57,7 +57,7 @@ def test_the_belief_is_the_posterior(step, prior):
     belief = Belief.uniform(M) if prior is None else Belief.from_probabilities(prior)
     session, _ = make(11, Budget(step, 100 * step), prior=belief, secret=Secret(1, M), ledger=ledger)
     session.answer_all(random_votes(2, 25, dissent=0.5))
-    expected = exact_posterior(list(ledger.entries()), belief, step)
+    expected = exact_posterior(list(ledger.entries()), belief, session.budget)
     assert np.exp(session.snapshot().log_belief) == pytest.approx(expected, rel=0, abs=1e-10)
 
 

@@ -98,7 +98,7 @@ def test_answers_do_not_hang_on_the_callers_arrays():
     session.answer_all(votes)
     noisy = session.release(outputs)
     votes[...], outputs[...], noisy[...] = 0, 0, 0
-    assert same_state(replay(ledger.entries(), CLASSES, PLENTY.step, Belief.uniform(M)), session.snapshot())
+    assert same_state(replay(ledger.entries(), CLASSES, PLENTY, Belief.uniform(M)), session.snapshot())
 
 
 class Meddler:

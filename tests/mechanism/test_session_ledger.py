@@ -52,7 +52,7 @@ def test_a_commit_that_seemed_to_fail_is_continued(method, argument):
         getattr(session, again)(row)
     assert all(map(same_entry, ledger.entries(), recorded))
     assert [entry.sequence for entry in ledger.entries()] == list(range(1, len(recorded) + 5))
-    assert same_state(replay(ledger.entries(), CLASSES, PLENTY.step, Belief.uniform(M)), session.snapshot())
+    assert same_state(replay(ledger.entries(), CLASSES, PLENTY, Belief.uniform(M)), session.snapshot())
 
 
 class WatchedLedger(MemoryLedger):

@@ -1,4 +1,4 @@
-"""Sessions that keep everybody's odds within a limit, release labels through a channel, and come to no dead end."""
+"""Sessions that keep all odds within a limit, release labels through a channel, and come to no dead end."""
 
 from dataclasses import replace
 
@@ -8,54 +8,46 @@ from ledger_contract import same_state
 from small_session import CLASSES, CONTESTED, SECRET, UNANIMOUS, Frozen, M, make, random_outputs, random_votes
 
 from pacpredict import Belief, Budget, MemoryLedger, Secret, Session, replay
-from pacpredict.core.exposure import Membership
 from pacpredict.exceptions import (
     BudgetExhausted,
-    ExposureReached,
     InvalidBelief,
-    InvalidInput,
     InvalidProbability,
     LedgerError,
+    OddsLimitReached,
 )
-from pacpredict.mechanism.limit import Limit, limit_warning
+from pacpredict.mechanism.limit import limit_warning
 from pacpredict.training.subsets import balanced
 
 MEMBERSHIP = balanced(M, 12, np.random.default_rng(0))
-UNITS = Membership.of(MEMBERSHIP, Belief.uniform(M))
 TELLING = MEMBERSHIP[:, 0].astype(int)  # every model says whether it was trained on the first record
-LIMITED = Budget(2.0**-7, 200 * 2.0**-7, exposure=0.3, exposure_delta=0.02)
-LOOSE = replace(LIMITED, exposure=1.5)  # where noise of this size has room
+LIMITED = Budget(2.0**-7, 200 * 2.0**-7, odds_limit=0.3, odds_delta=0.02)
+LOOSE = replace(LIMITED, odds_limit=1.5)  # where noise of this size has room
 
 
 def limited(decode="sample", budget=LIMITED, seed=0, **options):
-    return make(seed, budget, membership=UNITS, decode=decode, **options)[0]
+    return make(seed, budget, decode=decode, **options)[0]
 
 
 def replayed(ledger, budget):
-    limit = Limit.of(budget, UNITS, Belief.uniform(M))
-    return replay(
-        *(ledger.entries(), CLASSES, budget.step, Belief.uniform(M)),
-        limit=limit,
-        total_steps=budget.total_steps,
-    )
+    return replay(ledger.entries(), CLASSES, budget, Belief.uniform(M))
 
 
-def shift(session):
-    return np.abs(UNITS.shifts(session.belief)).max()
+def spread(session):
+    return np.ptp(session.belief.log_probabilities)
 
 
 @pytest.mark.parametrize(("decode", "budget"), [("sample", LIMITED), ("argmax", LOOSE), ("map", LOOSE)])
-def test_the_most_telling_question_moves_nobody_past_the_limit(decode, budget):
-    """Asked until nothing is released any more, everybody's odds stay within the limit after every answer."""
+def test_the_most_telling_question_moves_no_odds_past_the_limit(decode, budget):
+    """Asked until nothing more is released, no two subsets move apart beyond the limit after any answer."""
     session = limited(decode, budget)
     for _ in range(60):
         session.answer(TELLING)
-        assert shift(session) <= budget.exposure
-    free, largest = make(0, replace(budget, exposure=None), decode=decode)[0], 0.0
+        assert spread(session) <= budget.odds_limit
+    free, largest = make(0, replace(budget, odds_limit=None), decode=decode)[0], 0.0
     for _ in range(60):
         free.answer(TELLING)
-        largest = max(largest, shift(free))
-    assert largest > budget.exposure, "without a limit the same questions pass it"
+        largest = max(largest, spread(free))
+    assert largest > budget.odds_limit, "without a limit the same questions pass it"
 
 
 def test_what_cannot_be_released_comes_from_the_belief():
@@ -73,14 +65,14 @@ def test_what_cannot_be_released_comes_from_the_belief():
     assert all(entry.noisy is None and np.array_equal(entry.question, TELLING) for entry in entries[first:])
     state = session.snapshot()
     assert (state.sequence, state.contested, state.spent_steps) == (60, 60, first)
-    assert state.moved == 0
-    assert LOOSE.exposure - shift(session) == pytest.approx(state.room, abs=1e-9)
+    assert state.noisy == first
 
 
 def test_answers_from_the_belief_do_not_know_the_secret():
     """Two secrets with the same history and randomness get the same labels from the belief."""
-    snapshot = limited("argmax", LOOSE).snapshot()
-    at_limit = replace(snapshot, sequence=1, contested=1, room=0.0, moved=0.0, secret=None)
+    snapshot, log_belief = limited("argmax", LOOSE).snapshot(), np.where(TELLING, LOOSE.odds_limit, 0.0)
+    log_belief -= np.log(np.exp(log_belief).sum())
+    at_limit = replace(snapshot, sequence=1, contested=1, log_belief=log_belief, secret=None)
     answers = [
         [
             limited("argmax", LOOSE, seed=5, secret=Secret(i, M), snapshot=at_limit).answer(TELLING)
@@ -124,7 +116,7 @@ def test_halting_stays_the_default():
 
 @pytest.mark.parametrize(("decode", "budget"), [("sample", LIMITED), ("argmax", LOOSE), ("map", LOOSE)])
 def test_a_limited_history_replays_to_the_bit(decode, budget):
-    """Belief, spending and room follow from the entries, whichever decoder wrote them and however they were batched."""
+    """Belief, spending and counts follow from the entries, for every decoder and however they were batched."""
     ledger = MemoryLedger()
     session = limited(decode, replace(budget, when_exhausted="belief", total=40 * budget.step), ledger=ledger)
     for seed in range(12):
@@ -135,39 +127,34 @@ def test_a_limited_history_replays_to_the_bit(decode, budget):
 
 def test_decoders_may_change_within_a_history():
     """Noise, labels of a channel and vectors make one history: it replays, and the limit holds all through."""
-    budget, ledger = Budget(2.0**-14, 1000 * 2.0**-14, exposure=0.45, exposure_delta=0.02), MemoryLedger()
+    budget, ledger = Budget(2.0**-14, 1000 * 2.0**-14, odds_limit=0.45, odds_delta=0.02), MemoryLedger()
     for i, decode in enumerate(["sample", "argmax", "sample", "map"] * 15):
         session = limited(decode, budget, seed=i, ledger=ledger)
         if i == 0:
             session.release(random_outputs(i))
         session.answer_all([*[TELLING] * 10, *random_votes(i, 2, 0.5)])
-        assert shift(session) <= budget.exposure
+        assert spread(session) <= budget.odds_limit
     assert same_state(replayed(ledger, budget), session.snapshot())
     assert {entry.kind for entry in ledger.entries()} >= {"sample", "belief", "vector"}
 
 
 @pytest.mark.parametrize("decode", ["sample", "argmax"])
-def test_sessions_that_share_a_ledger_share_the_room(decode):
-    """Two sessions that take turns leave what one leaves: nobody looks at all units because another has answered."""
+def test_sessions_that_share_a_ledger_share_the_limit(decode):
+    """Two sessions that take turns leave what one leaves."""
     votes = [*random_votes(3, 20, 0.5), *[TELLING] * 10]
     alone, ledger = MemoryLedger(), MemoryLedger()
     draws = np.random.default_rng(1)
-    one = Session(
-        CLASSES, LOOSE, M, membership=UNITS, secret=SECRET, decode=decode, generator=draws, ledger=alone
-    )
+    one = Session(CLASSES, LOOSE, M, secret=SECRET, decode=decode, generator=draws, ledger=alone)
     for row in votes:
         one.answer(row)
     draws = np.random.default_rng(1)
     pair = [
-        Session(
-            CLASSES, LOOSE, M, membership=UNITS, secret=SECRET, decode=decode, generator=draws, ledger=ledger
-        )
+        Session(CLASSES, LOOSE, M, secret=SECRET, decode=decode, generator=draws, ledger=ledger)
         for _ in range(2)
     ]
     for i, row in enumerate(votes):
         pair[i % 2].answer(row)
     assert same_state(alone.load(), ledger.load())
-    assert ledger.load().moved is not None
 
 
 def test_batches_and_single_questions_are_the_same_history():
@@ -184,58 +171,47 @@ def test_batches_and_single_questions_are_the_same_history():
 
 def test_vectors_keep_the_limit_or_are_refused():
     """A vector that could move odds too far is refused before anything is drawn; a smaller one passes."""
-    budget, ledger = replace(LOOSE, exposure=0.5), MemoryLedger()
-    session, generator = make(0, budget, membership=UNITS, ledger=ledger)
+    budget, ledger = replace(LOOSE, odds_limit=0.5), MemoryLedger()
+    session, generator = make(0, budget, ledger=ledger)
     frozen = Frozen(session, generator, ledger)
-    with pytest.raises(ExposureReached, match="Nothing was drawn"):
+    with pytest.raises(OddsLimitReached, match="Nothing was drawn"):
         session.release(random_outputs(0))
     frozen.check()
-    small = make(0, replace(LOOSE, step=2.0**-14), membership=UNITS)[0]
+    small = make(0, replace(LOOSE, step=2.0**-14))[0]
     for i in range(5):
         small.release(random_outputs(i))
-    assert 0 < shift(small) <= LOOSE.exposure
-    assert small.snapshot().moved > 0
+    assert 0 < spread(small) <= LOOSE.odds_limit
+    assert small.snapshot().noisy == 5
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"budget": replace(LIMITED, exposure=0.4)},
-        {"budget": replace(LIMITED, exposure=None)},
-        {"budget": replace(LIMITED, exposure_delta=0.01)},
-        {"membership": Membership.of(balanced(M, 12, np.random.default_rng(1)), Belief.uniform(M))},
+        {"budget": replace(LIMITED, odds_limit=0.4)},
+        {"budget": replace(LIMITED, odds_limit=None)},
+        {"budget": replace(LIMITED, odds_delta=0.01)},
     ],
-    ids=["higher", "none", "delta", "units"],
+    ids=["higher", "none", "delta"],
 )
 def test_a_limit_belongs_to_its_history(change):
-    """A history goes on with the limit and the units that it began with, or not at all."""
+    """A history goes on with the limit that it began with, or not at all."""
     ledger = MemoryLedger()
-    make(0, LIMITED, membership=UNITS, ledger=ledger)[0].answer(TELLING)
+    make(0, LIMITED, ledger=ledger)[0].answer(TELLING)
     with pytest.raises(InvalidBelief, match="limit"):
-        make(0, **({"budget": LIMITED, "membership": UNITS, "ledger": ledger} | change))
+        make(0, **({"budget": LIMITED, "ledger": ledger} | change))
 
 
-def test_a_limit_needs_units():
-    """Nobody can keep odds within a limit without knowing whose."""
-    with pytest.raises(InvalidInput, match="whose"):
-        make(0, LIMITED)
-    with pytest.raises(InvalidInput, match="whose"):
-        make(
-            0, LIMITED, membership=Membership.of(balanced(4, 5, np.random.default_rng(0)), Belief.uniform(4))
-        )
-
-
-@pytest.mark.parametrize("exposure", [0, -1, float("inf"), float("nan"), "much"])
-def test_limits_that_are_refused(exposure):
+@pytest.mark.parametrize("odds_limit", [0, -1, float("inf"), float("nan"), "much"])
+def test_limits_that_are_refused(odds_limit):
     """A limit is a positive number; no limit is None."""
-    with pytest.raises(InvalidProbability, match="exposure"):
-        Budget(1e-3, 1.0, exposure=exposure)
+    with pytest.raises(InvalidProbability, match="odds_limit"):
+        Budget(1e-3, 1.0, odds_limit=odds_limit)
     with pytest.raises(InvalidProbability, match="delta"):
-        Budget(1e-3, 1.0, exposure=1, exposure_delta=0)
+        Budget(1e-3, 1.0, odds_limit=1, odds_delta=0)
 
 
 def test_forged_entries_do_not_replay():
-    """A release that the limit did not allow, a label that nobody voted for, and another room are noticed."""
+    """A release that the limit did not allow, and a label without votes, are noticed."""
     ledger = MemoryLedger()
     session = limited("argmax", LOOSE, ledger=ledger)
     session.answer_all([TELLING] * 40)
@@ -248,10 +224,7 @@ def test_forged_entries_do_not_replay():
     for words, entry in forged.items():
         changed = [*entries[:first], entry]
         with pytest.raises(LedgerError, match=words):
-            replay(
-                *(changed, CLASSES, LOOSE.step, Belief.uniform(M)),
-                limit=Limit.of(LOOSE, UNITS, Belief.uniform(M)),
-            )
+            replay(changed, CLASSES, LOOSE, Belief.uniform(M))
 
 
 @pytest.mark.parametrize(
@@ -265,10 +238,10 @@ def test_forged_entries_do_not_replay():
 )
 def test_a_step_that_is_too_large_for_the_limit(step, decode, which):
     """It is said beforehand that the belief will answer, and then it does; a channel is coupled less instead."""
-    budget = Budget(step, 100 * step, exposure=1.0)
+    budget = Budget(step, 100 * step, odds_limit=1.0)
     warning = limit_warning(budget, decode, M)
     assert warning is None if which is None else f"{which} answers on which models differ" in warning
-    assert limit_warning(replace(budget, exposure=None), decode, M) is None
+    assert limit_warning(replace(budget, odds_limit=None), decode, M) is None
     halves, lone = np.arange(M) % 2, np.arange(M) == 3
     for votes, is_released in ((halves, which != "all"), (lone.astype(int), which is None)):
         session = limited(decode, budget)
@@ -276,15 +249,23 @@ def test_a_step_that_is_too_large_for_the_limit(step, decode, which):
         assert (session.snapshot().spent_steps == 1) is is_released
 
 
-def test_a_state_that_kept_no_track_of_odds():
-    """It is refused by whoever has a limit: replayed without it, also the belief is another. The right one is taken."""
+def test_a_replayed_history_goes_on_within_the_limit():
+    """A session that continues from a replay keeps the limit of the whole history."""
     ledger = MemoryLedger()
     limited(ledger=ledger).answer_all([TELLING] * 100)
-    forgetful = replay(ledger.entries(), CLASSES, LIMITED.step, Belief.uniform(M))
-    with pytest.raises(InvalidBelief, match="without the limit on exposure"):
-        limited(seed=1, snapshot=forgetful)
-    with pytest.raises(InvalidBelief, match="or with one that it has not"):
-        make(1, replace(LIMITED, exposure=None), snapshot=replayed(ledger, LIMITED))
     session = limited(seed=1, snapshot=replayed(ledger, LIMITED))
     session.answer_all([TELLING] * 60)
-    assert shift(session) <= LIMITED.exposure
+    assert spread(session) <= LIMITED.odds_limit
+
+
+def test_delta_counts_noisy_releases_only():
+    """A channel keeps the limit always; what noise may have passed before the decoder was changed still counts."""
+    ledger = MemoryLedger()
+    assert limited("sample", LOOSE).guarantee().odds_delta == 0
+    noisy = limited("argmax", LOOSE, ledger=ledger)
+    assert noisy.guarantee().odds_delta == LOOSE.odds_delta
+    noisy.answer_all([TELLING] * 3)
+    released = ledger.load().noisy
+    assert released > 0
+    delta = limited("sample", LOOSE, ledger=ledger).guarantee().odds_delta
+    assert delta == pytest.approx(released * LOOSE.step_delta)

@@ -149,7 +149,7 @@ def test_sessions_share_a_ledger():
     with pytest.raises(BudgetExhausted):
         first.answer(CONTESTED)
     assert [entry.sequence for entry in ledger.entries()] == [1, 2, 3, 4, 5]
-    assert same_state(replay(ledger.entries(), CLASSES, 0.5, Belief.uniform(M)), first.snapshot())
+    assert same_state(replay(ledger.entries(), CLASSES, first.budget, Belief.uniform(M)), first.snapshot())
 
 
 def test_a_shared_ledger_needs_its_secret():

@@ -57,7 +57,7 @@ def test_threads_share_one_history():
     assert {release.sequence: release.label for release in releases} == labelled
     assert len(releases) == n_labels
     assert state.spent_steps == sum(entry.charged_steps for entry in entries) == state.contested
-    assert same_state(replay(entries, CLASSES, 1e-4, Belief.uniform(M)), state)
+    assert same_state(replay(entries, CLASSES, session.budget, Belief.uniform(M)), state)
 
 
 def test_threads_cannot_overspend():

@@ -56,7 +56,7 @@ def test_the_page_says_what_the_deployment_says(home):
     ):
         assert words in text, words
     assert found.true_positives == tpr_bound(0.25, 0.001)
-    assert f"{sum(found.exposure['histogram']['units'])} records" in render(found)
+    assert f"{sum(found.membership_posterior['histogram']['units'])} records" in render(found)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_the_command(home, tmp_path, capsys):
     assert main(["report", str(home), "--out", str(out), "--force", "--json", "--no-verify"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["queries"], said["releases"], said["verified"]) == (40, 40, False)
-    assert {"smallest", "largest", "histogram"} <= said["exposure"].keys()
+    assert {"smallest", "largest", "histogram"} <= said["membership_posterior"].keys()
     assert said["chain"] in page
 
 

@@ -222,7 +222,7 @@ def test_restart(tmp_path, rows):
         assert server.infer(tensors([fresh])).json()["parameters"]["sequence"] == [len(rows) + 1]
     with Deployment.open(home) as deployment:
         session: Session = deployment.curator.session
-        replayed = replay(session._ledger.entries(), session.n_classes, STEP, session.prior)
+        replayed = replay(session._ledger.entries(), session.n_classes, session.budget, session.prior)
         assert replayed.log_belief.tobytes() == session.snapshot().log_belief.tobytes()
 
 

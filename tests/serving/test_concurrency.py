@@ -20,6 +20,7 @@ from postgres_server import PostgresServer
 from small_deployment import check_history
 
 from pacpredict.deployment import Deployment
+from pacpredict.mechanism.budget import Budget
 
 STEP = 2.0**-8
 N_CLIENTS, N_REQUESTS, N_QUERIES = 32, 25, 300
@@ -86,7 +87,7 @@ def check(artifact, port_of, steps, url=None):
         charged[sequence] += charge
     with Deployment.open(artifact, ledger=url) as deployment:
         ledger = deployment._ledger.ledger
-        records = check_history(ledger, n_classes=3, step=STEP, n_models=8)
+        records = check_history(ledger, n_classes=3, n_models=8, budget=Budget(STEP, 2**30 * STEP))
         spent = ledger.load().spent_steps
     # All releases of this run were told to somebody, and each was charged to exactly one request.
     assert {sequence: charge for sequence, charge in charged.items() if charge} == {

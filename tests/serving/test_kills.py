@@ -16,9 +16,7 @@ from kill_queries import N_COLUMNS, query
 from postgres_server import PostgresServer
 from small_deployment import check_history
 
-from pacpredict.core.belief import Belief
 from pacpredict.deployment import Deployment
-from pacpredict.mechanism.limit import Limit
 
 LOOP = Path(__file__).with_name("kill_loop.py")
 KILLS = int(os.environ.get("PACPREDICT_KILLS", "300"))  # in all, shared among the tests below
@@ -35,7 +33,7 @@ def fitted(tmp_path_factory):
     home = tmp_path_factory.mktemp("fitted")
     for steps in (PLENTY, LITTLE):
         fit_noise(home / f"{steps}.pac", N_COLUMNS, STEP, steps)
-    limited = {"decode": "sample", "exposure": 1.0, "when_exhausted": "belief"}
+    limited = {"decode": "sample", "odds_limit": 1.0, "when_exhausted": "belief"}
     fit_noise(home / f"{SAMPLED}.pac", N_COLUMNS, STEP, SAMPLED, **limited)
     return home
 
@@ -76,8 +74,7 @@ def check(artifact, received, steps, url=None):
     """Check that every answer ever received is on record, the same for each query, and within the budget."""
     with Deployment.open(artifact, ledger=url) as deployment:
         opened, ledger = deployment.artifact, deployment._ledger.ledger
-        limit = Limit.of(opened.recipe.budget, opened.space.membership(), Belief.uniform(8))
-        records = check_history(ledger, 3, STEP, 8, limit=limit, total_steps=steps)
+        records = check_history(ledger, 3, 8, opened.recipe.budget)
         assert ledger.load().spent_steps <= steps
         assert deployment.verify().releases == len(records)
     by_digest = {record.entry.digest: (record.entry.sequence, record.entry.label) for record in records}

@@ -344,7 +344,7 @@ def test_the_planner_has_the_librarys_numbers(browser, deployment, given):
         assert percent(expected.success) in said
         assert percent(expected.tpr) in said
         assert f"{expected.total_budget_nats:.6g} nats" in said
-        limited = min(expected.tpr, tpr_for_epsilon(defaults.EXPOSURE, expected.fpr, defaults.EXPOSURE_DELTA))
+        limited = min(expected.tpr, tpr_for_epsilon(defaults.ODDS_LIMIT, expected.fpr, defaults.ODDS_DELTA))
         rows = page.locator("#plan td").all_inner_texts()
         assert rows[-1] == percent(limited)
         page.fill("#plan-queries", "many")

@@ -207,16 +207,16 @@ def test_a_pause_slows_the_pace():
     ).pace.ends + timedelta(hours=30)
 
 
-@pytest.mark.parametrize("exposure", [None, 0.25])
-def test_the_planner_knows_the_limit_on_odds(exposure):
+@pytest.mark.parametrize("odds_limit", [None, 0.5])
+def test_the_planner_knows_the_limit_on_odds(odds_limit):
     """The plan says what is found within the deployment's limit on odds, or within the default one."""
-    budget = Budget(2.0**-20, 100_000 * 2.0**-20, exposure=exposure)
+    budget = Budget(2.0**-20, 100_000 * 2.0**-20, odds_limit=odds_limit)
     shown = render_plan({"queries": "100000", "step_budget": "2^-20"}, budget, 0.5)
-    limit = defaults.EXPOSURE if exposure is None else exposure
+    limit = defaults.ODDS_LIMIT if odds_limit is None else odds_limit
     expected = min(plan(queries=100_000, step_budget=2.0**-20).tpr, tpr_for_epsilon(limit, 0.001, 1e-9))
     assert expected < plan(queries=100_000, step_budget=2.0**-20).tpr
-    whose = "the default limit" if exposure is None else "the deployment's limit"
-    assert f"with {whose} on odds, a factor of {2.72 if exposure is None else 1.29}" in html.unescape(shown)
+    whose = "the default limit" if odds_limit is None else "the deployment's limit"
+    assert f"with {whose} on odds, a factor of {1.29 if odds_limit is None else 1.65}" in html.unescape(shown)
     assert f"<td>{percent(expected)}</td>" in shown
 
 

@@ -19,6 +19,7 @@ from small_deployment import check_history
 
 from pacpredict.deployment import Deployment
 from pacpredict.ledger.keys import Terms
+from pacpredict.mechanism.budget import Budget
 
 STEP = 2.0**-8
 N_CLIENTS, N_EACH = 8, 40
@@ -191,7 +192,7 @@ def test_one_is_killed_under_load(scene, proxy):
     assert len(told) == N_CLIENTS * N_EACH
     with Deployment.open(artifact, ledger=url) as deployment:
         ledger = deployment._ledger.ledger
-        records = check_history(ledger, n_classes=3, step=STEP, n_models=8)
+        records = check_history(ledger, n_classes=3, n_models=8, budget=Budget(STEP, 2**30 * STEP))
         label_of = deployment.artifact.classes.values
         mine = {record.entry.sequence: label_of[record.entry.label] for record in records}
         # Each query is on record once, with the answer that the client got; nothing else was charged.

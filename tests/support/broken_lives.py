@@ -6,14 +6,12 @@ import numpy as np
 from voting import random_votes
 
 from pacpredict.audit.lives import DELTA, STEP, TOTAL
-from pacpredict.core.belief import Belief
-from pacpredict.core.exposure import Membership
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.session import Session
 from pacpredict.training.subsets import balanced
 
 M, N_UNITS = 32, 40
-CLAIMED = Budget(STEP, TOTAL, exposure=1.0, exposure_delta=DELTA, when_exhausted="belief")
+CLAIMED = Budget(STEP, TOTAL, odds_limit=1.0, odds_delta=DELTA, when_exhausted="belief")
 
 
 def scene(seed=0):
@@ -30,8 +28,8 @@ def scene(seed=0):
 class BeliefNotUpdated(Session):
     """Forgets what it has released: the next noise is calibrated as if nothing had been."""
 
-    def _commit(self, entries, contested, log_belief, track):
-        super()._commit(entries, contested, self.prior.log_probabilities.copy(), track)
+    def _commit(self, entries, contested, log_belief):
+        super()._commit(entries, contested, self.prior.log_probabilities.copy())
 
 
 class PriorOnly(Session):
@@ -213,18 +211,17 @@ def as_served(budget):
     return replace(budget, step=budget.step / 2**23, total=budget.total / 2**23)
 
 
-def begin_with(kind, budget, membership, decode):
+def begin_with(kind, budget, decode):
     """Return what begins such lives, with smaller steps where they draw as they are served."""
-    watched = Membership.of(membership, Belief.uniform(M))
 
     def begin(secret, ledger, rng):
         options = {"secret": secret, "ledger": ledger, "generator": rng, "decode": decode}
-        return kind(2, as_served(budget) if rng is None else budget, M, membership=watched, **options)
+        return kind(2, as_served(budget) if rng is None else budget, M, **options)
 
     return begin
 
 
-NO_LIMIT = replace(CLAIMED, exposure=None)
+NO_LIMIT = replace(CLAIMED, odds_limit=None)
 # By what is wrong: how a life begins, and what is claimed of it. Without a limit there is more to see of the noise.
 BROKEN = {
     "half the variance": (Session, replace(NO_LIMIT, step=2 * STEP, total=2 * TOTAL), NO_LIMIT),

@@ -49,12 +49,12 @@ def recipe(
     n_models=4,
     step=2.0**-8,
     total=1.0,
-    exposure=None,
+    odds_limit=None,
     charging="adaptive",
     when_exhausted="halt",
     **options,
 ):
-    budget = Budget(step, total, charging, when_exhausted, exposure)
+    budget = Budget(step, total, charging, when_exhausted, odds_limit)
     return Recipe(seed, budget, n_models, **options)
 
 

@@ -6,25 +6,22 @@ import numpy as np
 from ledger_contract import same_state
 
 from pacpredict.core.belief import Belief
-from pacpredict.core.exposure import Membership
 from pacpredict.ledger.home import Home
 from pacpredict.ledger.records import first_link, next_link
 from pacpredict.mechanism.budget import Budget
-from pacpredict.mechanism.limit import NO_LIMIT, Limit
 from pacpredict.mechanism.question import Ballots, Request, request_key
 from pacpredict.mechanism.replay import replay
 from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
-from pacpredict.training.subsets import balanced
 
 M, CLASSES = 8, 4
 DEPLOYMENT = "artifact-1"
 STEP = 2.0**-8
 SECRET = Secret(3, M, b"salt" * 8)
 KEY = SECRET.key("ledger")
-MEMBERSHIP = Membership.of(balanced(M, 12, np.random.default_rng(0)), Belief.uniform(M))
+PLENTY = Budget(STEP, 2**30 * STEP)
 # What a session is made with so that it releases labels through a channel, within a limit, and never halts.
-LIMITED = {"exposure": 0.5, "when_exhausted": "belief"}
+LIMITED = {"odds_limit": 0.5, "when_exhausted": "belief"}
 
 
 def digest_of(number):
@@ -58,17 +55,12 @@ def make_session(ledger, steps=10_000, decode="argmax", **options):
         "secret": SECRET,
         "ledger": ledger,
         "deployment": DEPLOYMENT,
-        "membership": MEMBERSHIP,
         **options,
     }
     return Session(CLASSES, budget_of(steps, decode), M, decode=decode, **options)
 
 
-def limit_of(steps, decode):
-    return Limit.of(budget_of(steps, decode), MEMBERSHIP, Belief.uniform(M))
-
-
-def check_history(ledger, n_classes=CLASSES, step=STEP, n_models=M, limit=NO_LIMIT, total_steps=None):
+def check_history(ledger, n_classes=CLASSES, n_models=M, budget=PLENTY):
     """Check that a history is whole: no gap, an unbroken chain, exact spending, and the belief that it implies."""
     records, state, head = list(ledger.records()), ledger.load(), ledger.head()
     link, spent = first_link(ledger.key, ledger.id, ledger.deployment), 0
@@ -82,7 +74,7 @@ def check_history(ledger, n_classes=CLASSES, step=STEP, n_models=M, limit=NO_LIM
     digests = [record.entry.digest for record in records if record.entry.digest is not None]
     assert len(set(digests)) == len(digests)
     entries, prior = (record.entry for record in records), Belief.uniform(n_models)
-    replayed = replay(entries, n_classes, step, prior, limit=limit, total_steps=total_steps)
+    replayed = replay(entries, n_classes, budget, prior)
     assert same_state(replayed, state)
     return records
 

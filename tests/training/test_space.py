@@ -9,7 +9,7 @@ from pacpredict.core.belief import Belief
 from pacpredict.core.near import near_reconstruction_prior
 from pacpredict.training import space, subsets
 from pacpredict.training.pool import Pool
-from pacpredict.training.space import EXPOSURE_EDGES, Space, summarise_exposure
+from pacpredict.training.space import POSTERIOR_EDGES, Space, summarise_posterior
 from pacpredict.training.subsets import Subsets, balanced
 
 
@@ -112,28 +112,28 @@ def test_rows_that_are_not_at_hand():
     assert repr(made) == "Space(8 subsets of Units(50 rows, 50 records))"
 
 
-def test_exposure_is_of_units(monkeypatch):
+def test_posteriors_are_of_units(monkeypatch):
     """Each unit has the mass of the models that were trained on it, in whatever blocks it is computed."""
     persons = np.repeat(np.arange(30), 4)
     made = quick_fit(mixed_pool(persons=persons), small_learner("ridge"), recipe(n_models=8))
     belief = Belief.from_probabilities(np.random.default_rng(0).dirichlet(np.ones(8)))
-    exposure = made.ensemble.space.exposure(belief)
+    posterior = made.ensemble.space.membership_posterior(belief)
     expected = np.zeros(30)
     for i, probability in enumerate(belief.probabilities()):
         expected[np.unique(persons[made.trained_on(i)])] += probability
-    np.testing.assert_allclose(exposure, expected, rtol=1e-12)
+    np.testing.assert_allclose(posterior, expected, rtol=1e-12)
     monkeypatch.setattr(subsets, "_UNITS_PER_BLOCK", 8)
-    np.testing.assert_array_equal(made.ensemble.space.exposure(belief), exposure)
+    np.testing.assert_array_equal(made.ensemble.space.membership_posterior(belief), posterior)
 
 
-def test_a_summary_of_exposures():
+def test_a_summary_of_posteriors():
     """The ends are exact, and every unit is in one bin, those at the ends included."""
-    exposure = np.array([0.0, 0.5, 0.5, 0.505, 0.3, 1.0])
-    summary = summarise_exposure(exposure)
+    posterior = np.array([0.0, 0.5, 0.5, 0.505, 0.3, 1.0])
+    summary = summarise_posterior(posterior)
     assert (summary["smallest"], summary["largest"]) == (0, 1)
-    counts = dict(zip(EXPOSURE_EDGES, summary["histogram"]["units"], strict=False))
+    counts = dict(zip(POSTERIOR_EDGES, summary["histogram"]["units"], strict=False))
     assert {edge: n for edge, n in counts.items() if n} == {0: 1, 0.25: 1, 0.49: 3, 0.999: 1}
-    assert summary["histogram"]["edges"] == list(EXPOSURE_EDGES)
+    assert summary["histogram"]["edges"] == list(POSTERIOR_EDGES)
 
 
 def test_hints_are_of_the_pool():

@@ -27,7 +27,7 @@ FEW_LIVES = 20
 
 def findings_of(kind, budget, claimed, decode, seed, n_lives=N_LIVES):
     votes, membership = scene(seed)
-    begin = begin_with(kind, budget, membership, decode)
+    begin = begin_with(kind, budget, decode)
     how = {"finite": decode == "sample", "seed": seed, "n_lives": n_lives, "served": as_served(claimed)}
     return examine(begin, claimed, votes, membership, **how)
 

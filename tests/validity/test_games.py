@@ -19,7 +19,7 @@ def play(rng, b, n_queries, ask):
     session = Session(2, Budget(b, n_queries * b), M, ledger=MemoryLedger(), generator=rng)
     for _ in range(n_queries):
         session.answer(ask(session.belief, membership))
-    guess = session.belief.exposure(membership)[0] > 0.5
+    guess = session.belief.membership_posterior(membership)[0] > 0.5
     return guess == membership[session._secret.reveal(), 0]
 
 

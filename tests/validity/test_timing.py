@@ -10,7 +10,6 @@ from numba.extending import intrinsic
 
 from pacpredict.core import kernel
 from pacpredict.core.channel import UNITY
-from pacpredict.core.exposure import Bits
 from pacpredict.core.release import Terms, answer_contested, lay_ground
 from pacpredict.core.tally import query_of, tally_votes
 
@@ -91,8 +90,7 @@ def test_time_does_not_tell_the_secret(finite):
         votes = make_votes(rng, n_dissenters, n_classes)
         tally, terms = tally_votes(votes, n_classes), Terms(B, finite, math.inf, 0.0)
         fresh = np.full(M, -math.log(M))
-        bits = Bits(np.empty((0, 0), np.uint8), np.empty(0))
-        ground = lay_ground(fresh.copy(), np.zeros(2), bits, terms, n_classes)
+        ground = lay_ground(fresh.copy(), fresh, n_classes)
         times, among = [], []
         for _ in range(10):
             rows, secrets, dissents = choose_calls(rng, votes, n)

@@ -18,6 +18,7 @@ from pacpredict.audit.estimates import Estimate, TruePositives, clopper_pearson,
 from pacpredict.audit.games import Choice, Game, Reading, Rules, play
 from pacpredict.audit.membership import division
 from pacpredict.audit.subject import Subject
+from pacpredict.core.plan import propose_odds_limit
 from pacpredict.types import FloatArray, IntArray, Votes
 
 Adversary = Literal["random", "divided", "memorised", "targeted", "search"]
@@ -55,7 +56,7 @@ class Duel(NamedTuple):
     ceiling: float
     true_positives: list[TruePositives]
     largest_spread: float  # of log-likelihoods over the subsets, ever
-    beyond: Estimate  # share of runs in which it passed the claimed limit
+    beyond: Estimate  # share of runs in which it passed the limit, or what would be proposed for the total
 
 
 def told_about(votes: Votes, membership: FloatArray) -> FloatArray:
@@ -177,7 +178,7 @@ def _askable(
 
 
 def _score(subject: Subject, kind: str, bout: Bout, games: Sequence[Game], told: float) -> Duel:
-    rules, budget = bout.rules, subject.budget
+    rules = bout.rules
     shifts, members = (
         np.concatenate([getattr(game, part) for game in games]) for part in ("shifts", "members")
     )
@@ -186,7 +187,8 @@ def _score(subject: Subject, kind: str, bout: Bout, games: Sequence[Game], told:
     share = float(subject.membership.mean())
     prior_odds = np.log(share / (1 - share))
     right = (shifts + prior_odds > 0) == members
-    total, claimed = rules.step * rules.n_steps, budget.epsilon
+    total = rules.step * rules.n_steps
+    claimed = propose_odds_limit(total) if rules.limit is None else rules.limit
     delta = rules.delta if rules.mechanism == "gaussian" else 0.0
     return Duel(
         bout.adversary,

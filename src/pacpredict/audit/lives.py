@@ -35,6 +35,8 @@ Begin = Callable[[Secret, MemoryLedger, np.random.Generator | None], Session]
 STEP, TOTAL = 2.0**-9, 0.125
 # Likewise the probability with which noise may pass the limit on odds: for one in a billion it would hardly release.
 DELTA = 0.02
+# The limit on odds in lives: most releases of such a step fit, and a life of telling questions comes near it.
+ODDS_LIMIT = 3.0
 # Answers of the belief after which a life ends: with sixty lives some two thousand, of which a few too many are seen.
 _N_BELIEVED = 32
 # A life that goes on beyond its total is left after so many times as many releases.

@@ -18,6 +18,7 @@ from pacpredict.audit.claims import examine
 from pacpredict.audit.estimates import Finding
 from pacpredict.audit.games import Reading, Rules
 from pacpredict.audit.lives import DELTA, STEP
+from pacpredict.audit.lives import ODDS_LIMIT as LIVES_ODDS_LIMIT
 from pacpredict.audit.lives import TOTAL as LIVES_TOTAL
 from pacpredict.audit.membership import (
     N_LOOKS,
@@ -34,6 +35,7 @@ from pacpredict.audit.presences import check_retrained, presences
 from pacpredict.audit.search import search
 from pacpredict.audit.subject import Subject, check_memory, check_pool
 from pacpredict.core.decode import Decoder
+from pacpredict.core.plan import propose_odds_limit
 from pacpredict.core.simulate import Simulation
 from pacpredict.exceptions import InvalidInput
 from pacpredict.mechanism.budget import Budget
@@ -224,7 +226,7 @@ def _players(subject: Subject) -> list[tuple[Adversary, Reading, Rules]]:
     """Return who plays, by what they see and by which rules."""
     total = max(TOTAL, subject.budget.total)
     free = Rules(subject.mechanism, total / N_STEPS, N_STEPS)
-    limited = free._replace(limit=subject.budget.odds_limit, delta=subject.budget.odds_delta)
+    limited = free._replace(limit=propose_odds_limit(total), delta=subject.budget.odds_delta)
     players: list[tuple[Adversary, Reading, Rules]] = [
         *((name, "history", free) for name in ("random", "divided", "memorised", "targeted", "search")),
     ]
@@ -232,7 +234,7 @@ def _players(subject: Subject) -> list[tuple[Adversary, Reading, Rules]]:
         players.append(("targeted", "argmax", free))
     if subject.decode == "map":  # whose label says something to who asks the same again
         players.append(("memorised", "map", free))
-    if limited.limit is not None:
+    if subject.budget.odds_limit is not None:
         players.append(("targeted", "history", limited))
     return players
 
@@ -280,7 +282,7 @@ def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
         charging=subject.budget.charging,
         # Whatever this deployment does at its end: so that the belief answers in every life, and can be tested.
         when_exhausted="belief",
-        odds_limit=subject.budget.odds_limit,
+        odds_limit=None if subject.budget.odds_limit is None else LIVES_ODDS_LIMIT,
         odds_delta=DELTA,
     )
     step = min(STEP, subject.budget.step)

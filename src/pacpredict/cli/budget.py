@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from pacpredict import defaults
-from pacpredict.cli.numbers import count, real, real_or_none
+from pacpredict.cli.numbers import count, odds_limit, real
 from pacpredict.core.roc import DEFAULT_FPR
 
 
@@ -54,11 +54,11 @@ def add_budget_arguments(parser: ArgumentParser) -> None:
     )
     about.add_argument(
         "--odds-limit",
-        type=real_or_none,
+        type=odds_limit,
         default="auto",
         metavar="EPS",
         help="how far answers may move the log-odds of any statement about the training set, in every history; or "
-        f"none (default: what `plan` proposes for the total, {defaults.ODDS_LIMIT:g} for the default one)",
+        f"none (default: auto, what `plan` proposes for the total; {defaults.ODDS_LIMIT:g} for the default one)",
     )
 
 

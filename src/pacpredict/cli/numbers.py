@@ -2,7 +2,7 @@
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pacpredict import written
 from pacpredict.exceptions import InvalidInput
@@ -18,9 +18,10 @@ def real(text: str) -> float:
     return _read(written.real, text)
 
 
-def real_or_none(text: str) -> float | None:
-    """Return a number, or None where none is wanted."""
-    return None if text.strip().lower() == "none" else real(text)
+def odds_limit(text: str) -> float | Literal["auto"] | None:
+    """Return a limit on odds: a number, `auto` for what goes with the total, or None for no limit."""
+    name = text.strip().lower()
+    return None if name == "none" else "auto" if name == "auto" else real(text)
 
 
 def count(text: str) -> int:

@@ -67,7 +67,7 @@ def fill_rooms(
     depth, j = 1.0, 0
     for i in range(log_belief.size):
         slot = query.bulk
-        if j < query.dissenters.size and query.dissenters[j] == i:
+        if j < query.slots.size and query.dissenters[j] == i:
             slot, j = query.slots[j], j + 1
         if log_prior[i] > _RULED_OUT:
             shift = log_belief[i] - log_prior[i]

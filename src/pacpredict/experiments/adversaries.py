@@ -26,6 +26,7 @@ from pacpredict.audit.search import search
 from pacpredict.audit.subject import Subject
 from pacpredict.audit.words import plain
 from pacpredict.cli.progress import progress_bar
+from pacpredict.core.plan import propose_odds_limit
 from pacpredict.experiments.audit import pool_of, subject_of
 from pacpredict.experiments.datasets import DATASETS
 from pacpredict.experiments.pictures import save, stand_alone
@@ -35,7 +36,7 @@ from pacpredict.npz import from_bytes, to_bytes
 from pacpredict.types import IntArray, Votes
 
 FREE = Rules("gaussian", TOTAL / N_STEPS, N_STEPS)
-LIMITED = FREE._replace(limit=defaults.ODDS_LIMIT, delta=defaults.ODDS_DELTA)
+LIMITED = FREE._replace(limit=propose_odds_limit(TOTAL), delta=defaults.ODDS_DELTA)
 CHANNEL = FREE._replace(mechanism="channel")
 PLAYERS: tuple[tuple[Adversary, Reading, Rules], ...] = (
     ("random", "history", FREE),
@@ -47,7 +48,7 @@ PLAYERS: tuple[tuple[Adversary, Reading, Rules], ...] = (
     ("memorised", "map", FREE),
     ("search", "history", CHANNEL),
     ("search", "history", LIMITED),
-    ("search", "history", CHANNEL._replace(limit=defaults.ODDS_LIMIT)),
+    ("search", "history", CHANNEL._replace(limit=propose_odds_limit(TOTAL))),
 )
 
 

@@ -99,7 +99,7 @@ def fit(name: str, path: Path, tune: Tune, n_models: int, n_jobs: int) -> Artifa
 def measure(name: str, artifact: Artifact, n_trials: int, budgets: Sequence[str] = SHOWN) -> list[Accuracy]:
     """Simulate deployments that answer every held-out record once."""
     published = dict(zip(STEPS, PUBLISHED[name], strict=True))
-    votes, truth, n_classes = _held_out(name, artifact)
+    votes, truth, n_classes = held_out_votes(name, artifact)
     rows = []
     for noise in budgets:
         found = accuracy_by_decoder(
@@ -111,7 +111,7 @@ def measure(name: str, artifact: Artifact, n_trials: int, budgets: Sequence[str]
 
 def live(name: str, artifact: Artifact, mechanism: Mechanism, limit: float, n_trials: int) -> Life:
     """Ask the held-out records again and again, each time with fresh noise, until the default total is spent."""
-    votes, truth, n_classes = _held_out(name, artifact)
+    votes, truth, n_classes = held_out_votes(name, artifact)
     subsets = artifact.ensemble().space.subsets.matrix()
     share = float((votes.min(axis=1) < votes.max(axis=1)).mean())
     budget = plan_budget()
@@ -142,7 +142,7 @@ def live(name: str, artifact: Artifact, mechanism: Mechanism, limit: float, n_tr
     )
 
 
-def _held_out(name: str, artifact: Artifact) -> tuple[Votes, IntArray, int]:
+def held_out_votes(name: str, artifact: Artifact) -> tuple[Votes, IntArray, int]:
     """Return the votes on the records to ask about, their true labels, and the number of classes."""
     held_out, target = split(name)[1], DATASETS[name].target
     ensemble = artifact.ensemble()

@@ -114,15 +114,14 @@ def _compare(ledger: SqlLedger, replayed: State, state: State) -> None:
     if _counts(replayed) != _counts(state):
         raise _damaged(
             ledger,
-            f"its records make (contested, charged, noisy) {_counts(replayed)} releases, its state says "
-            f"{_counts(state)}",
+            f"its records make {_counts(replayed)}, its state says {_counts(state)}",
         )
     if _bits(replayed.log_belief) != _bits(state.log_belief):
         raise _damaged(ledger, "the belief that its records imply is not the one in its state")
 
 
-def _counts(state: State) -> tuple[int, int, int]:
-    return state.contested, state.spent_steps, state.noisy
+def _counts(state: State) -> str:
+    return f"{state.contested} contested releases, {state.spent_steps} charged steps and {state.noisy} with noise"
 
 
 def _bits(belief: FloatArray) -> bytes:

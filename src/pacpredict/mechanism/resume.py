@@ -14,9 +14,9 @@ from pacpredict.mechanism.secret import Secret
 
 def describe_origin(prior: Belief, n_classes: int, budget: Budget) -> bytes:
     """Digest what a history replays from: prior, label space, and the limit on odds."""
-    limit = np.array([budget.epsilon, budget.step_delta], "<f8").tobytes()
+    limit = [] if budget.odds_limit is None else [budget.odds_limit, budget.step_delta]
     about = n_classes.to_bytes(8, "little") + prior.log_probabilities.astype("<f8").tobytes()
-    return hashlib.sha256(about + limit).digest()
+    return hashlib.sha256(about + np.array(limit, "<f8").tobytes()).digest()
 
 
 def first_state(recorded: State | None, snapshot: State | None, fresh: State) -> State:

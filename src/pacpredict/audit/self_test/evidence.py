@@ -5,6 +5,7 @@ noise is its size in claimed standard deviations. The score of a drawn label is 
 within the label's share of the probabilities that the claim gives it (the randomised probability integral transform).
 """
 
+from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,22 +23,26 @@ class Scores(NamedTuple):
     position: IntArray  # of the entry in its session
     score: FloatArray
     side: FloatArray  # 1 or -1, by where the secret's own label lies
-    value: FloatArray  # of noise the coordinate on record; of a drawn label the probability of the secret's own
+    value: (
+        FloatArray  # of noise the coordinate on record; of a drawn label the probability of the secret's own
+    )
     label: IntArray  # the secret's own
     is_own: BoolArray  # of a drawn label, whether it is the secret's own
 
 
 @dataclass
 class Rows:
-    """Scores as they come in."""
+    """Scores as they come in, eight numbers each."""
 
-    rows: list[tuple[float, ...]] = field(default_factory=list)
+    numbers: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, *row: float) -> None:
+        self.numbers.extend(row)
 
     def columns(self) -> Scores:
-        table = np.array(self.rows, np.float64).reshape(-1, len(Scores._fields)).T
-        session, secret, position, score, side, value, label, is_own = table
-        whole = (column.astype(np.int64) for column in (session, secret, position))
-        return Scores(*whole, score, side, value, label.astype(np.int64), is_own > 0)
+        table = np.array(self.numbers).reshape(-1, len(Scores._fields)).T
+        session, secret, position, label = table[[0, 1, 2, 6]].astype(np.int64)
+        return Scores(session, secret, position, table[3], table[4], table[5], label, table[7] > 0)
 
 
 @dataclass
@@ -47,7 +52,9 @@ class Evidence:
     noise: Rows = field(default_factory=Rows)
     labels: Rows = field(default_factory=Rows)  # drawn through the channel
     beliefs: Rows = field(default_factory=Rows)  # drawn from the belief
-    twins: list[tuple[float, bool]] = field(default_factory=list)  # how likely two labels agree; whether they do
+    twins: list[tuple[float, bool]] = field(
+        default_factory=list
+    )  # how likely two labels agree; whether they do
     groups: list[str] = field(default_factory=list)  # of each session
     secrets: list[int] = field(default_factory=list)  # drawn as a new deployment draws its own
     session_secrets: list[int] = field(default_factory=list)  # drawn by sessions themselves

@@ -1,8 +1,8 @@
-"""What scores, labels and secrets are tested for: each function gives p-values by what would be wrong.
+"""Hypotheses about scores, labels and secrets: each function returns p-values by what would be wrong.
 
-Scores that belong together form a block: those of a session, 512 at most. An adversary's gain lies in what depends on the
-secret. So sums of scores, and of scores that point to the secret's own label, are tested over every parity of the bits
-of its index (a Walsh function), by index and by block, and in all sessions of a kind.
+Leaks are dependences on the secret. So sums of scores, and of scores towards the secret's own label, are tested over
+every parity of the bits of the secret's index (the Walsh functions), over every index, over every session in blocks of
+512 answers, and over all sessions of a kind.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,22 +52,22 @@ def of_secret(scores: Scores, groups: Sequence[str], n_models: int) -> Families:
         return {}
     kinds, block, n_of_block = kinds_of(scores, groups), *_blocks(scores)
     found: dict[str, float] = {}
-    features = {"noise": scores.score, "noise towards the secret's label": scores.score * scores.side}
+    features = {"score": scores.score, "score towards the secret's label": scores.score * scores.side}
     for name, feature in features.items():
-        sums = np.bincount(block, feature) / np.sqrt(n_of_block)
+        sums = _sums(block, feature) / np.sqrt(n_of_block)
         found |= {
-            f"{name}, on average": smallest_of(
+            f"{name}: mean": smallest_of(
                 float(normal_p(feature[kind].sum() / np.sqrt(kind.sum()))) for kind in kinds
             ),
-            f"{name}, by session": squares_p(float(sums @ sums), sums.size),
-            f"{name}, in one session": smallest_of(normal_p(sums)),
+            f"{name}: by session": squares_p(float(sums @ sums), sums.size),
+            f"{name}: in one session": smallest_of(normal_p(sums)),
             **_by_secret(name, feature, scores.secret, n_models),
         }
-    size = size_scores(np.bincount(block, scores.score**2), n_of_block)
+    size = size_scores(_sums(block, scores.score**2), n_of_block)
     secret = np.zeros(size.size, np.int64)
     secret[block] = scores.secret
-    found["size of noise, by session"] = squares_p(float(size @ size), size.size)
-    return found | _by_secret("size of noise", size, secret, n_models)
+    found["squared score: by session"] = squares_p(float(size @ size), size.size)
+    return {**found, **_by_secret("squared score", size, secret, n_models)}
 
 
 def of_size(scores: Scores, groups: Sequence[str]) -> Families:
@@ -75,12 +75,13 @@ def of_size(scores: Scores, groups: Sequence[str]) -> Families:
     if not scores.score.size:
         return {}
     block, n_of_block = _blocks(scores)
-    squares = np.bincount(block, scores.score**2)
+    squares = _sums(block, scores.score**2)
     return {
         "variance": smallest_of(
-            size_p(float((scores.score[kind] ** 2).sum()), int(kind.sum())) for kind in kinds_of(scores, groups)
+            size_p(float((scores.score[kind] ** 2).sum()), int(kind.sum()))
+            for kind in kinds_of(scores, groups)
         ),
-        "variance in a part of a session": smallest_of(
+        "variance within a session": smallest_of(
             size_p(float(total), int(n)) for total, n in zip(squares, n_of_block, strict=True)
         ),
     }
@@ -94,7 +95,9 @@ def of_shape(scores: Scores) -> Families:
     cells = np.minimum((ndtr(scores.score) * _N_CELLS).astype(np.int64), _N_CELLS - 1)
     counts = np.bincount(cells, minlength=_N_CELLS)
     tails = {
-        f"beyond {tail:g} deviations": coin_p(int((np.abs(scores.score) > tail).sum()), n, 2 * float(ndtr(-tail)))
+        f"beyond {tail:g} deviations": coin_p(
+            int((np.abs(scores.score) > tail).sum()), n, 2 * float(ndtr(-tail))
+        )
         for tail in _TAILS
     }
     return {"distribution": cells_p(counts, np.full(_N_CELLS, 1 / _N_CELLS)), **tails}
@@ -107,13 +110,13 @@ def of_freshness(scores: Scores) -> Families:
         return {}
     # The density of two sizes being the same is 1 / sqrt(pi).
     expected = n * n / 2 * 2 * _SAME / np.sqrt(np.pi)
-    found = {"noise that came again": rare_p(int((np.diff(sizes) < _SAME).sum()), float(expected))}
+    found = {"repeated noise": rare_p(int((np.diff(sizes) < _SAME).sum()), float(expected))}
     signs, is_large = scores.score > 0, np.abs(scores.score) > -float(ndtri(0.25))
     for lag in _LAGS:
         together = scores.session[lag:] == scores.session[:-lag]
         for coins, name in ((signs, "sign"), (is_large, "size")):
             same = (coins[lag:] == coins[:-lag])[together]
-            found[f"{name} of noise {lag} before"] = coin_p(int(same.sum()), same.size)
+            found[f"{name} of the noise {lag} before"] = coin_p(int(same.sum()), same.size)
     for name, numbers in (("noise", scores.score), ("released numbers", scores.value)):
         found[f"{name} in single precision"] = coin_p(int(_is_single(numbers).sum()), n, 2 * _GRAIN)
     return found
@@ -122,12 +125,15 @@ def of_freshness(scores: Scores) -> Families:
 def of_own_labels(scores: Scores, groups: Sequence[str]) -> Families:
     """Test that the secret's own label comes as often as the claim says, by kind of session and by label."""
     ratios: list[float] = []
-    labels = [np.full(scores.label.size, fill_value=True), *(scores.label == c for c in np.unique(scores.label))]
+    labels = [
+        np.full(scores.label.size, fill_value=True),
+        *(scores.label == c for c in np.unique(scores.label)),
+    ]
     for kind in kinds_of(scores, groups):
         for label in labels:
             chosen = kind & label
             ratios += own_ratios(scores.value[chosen], scores.is_own[chosen])
-    return {"the secret's own label": evidence_p(ratios)} if ratios else {}
+    return {"frequency of the secret's own label": evidence_p(ratios)} if ratios else {}
 
 
 def own_ratios(chances: FloatArray, is_own: BoolArray) -> list[float]:
@@ -150,7 +156,7 @@ def of_twins(twins: Sequence[tuple[float, bool]]) -> Families:
         float(np.where(agree > 0, np.log((1 - share) + share / chances), np.log1p(-share)).sum())
         for share in _COPIED
     ]
-    return {"labels of another session": evidence_p(ratios)}
+    return {"labels copied from another session": evidence_p(ratios)}
 
 
 def of_draws(secrets: Sequence[int], n_models: int) -> Families:
@@ -178,16 +184,20 @@ def _each_coin(hits: IntArray, n: int, chances: FloatArray) -> float:
 def _by_secret(name: str, feature: FloatArray, secret: IntArray, n_models: int) -> Families:
     """Test sums of standard normals over each index of the secret, and over each parity of its bits."""
     places = n_places(n_models)
-    sums, n = np.bincount(secret, feature, places), np.bincount(secret, minlength=places)
+    sums, n = _sums(secret, feature, places), np.bincount(secret, minlength=places)
     seen = n > 0
     return {
-        f"{name}, by secret": squares_p(float((sums[seen] ** 2 / n[seen]).sum()), int(seen.sum())),
-        f"{name}, by a parity of the secret": smallest_of(normal_p(walsh_sums(sums) / np.sqrt(n.sum()))),
+        f"{name}: by secret": squares_p(float((sums[seen] ** 2 / n[seen]).sum()), int(seen.sum())),
+        f"{name}: by a parity of the secret": smallest_of(normal_p(walsh_sums(sums) / np.sqrt(n.sum()))),
     }
 
 
+def _sums(places: IntArray, values: FloatArray, n: int = 0) -> FloatArray:
+    return np.asarray(np.bincount(places, values, n), np.float64)
+
+
 def _blocks(scores: Scores) -> tuple[IntArray, IntArray]:
-    """Number the blocks; returns that of each score, and the size of each block."""
+    """Return the block of each score, and the size of each block."""
     parts = scores.session * (1 + scores.position.max() // _BLOCK) + scores.position // _BLOCK
     _, block, n = np.unique(parts, return_inverse=True, return_counts=True)
     return block, n

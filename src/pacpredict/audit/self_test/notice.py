@@ -26,7 +26,7 @@ def lean(n: int, n_models: int, alarm: float) -> float:
 
 def lean_in_words(n: int, claim: Claim, alarm: float) -> str:
     shift = lean(n, claim.n_models, alarm)
-    return f"noise that leans by {shift:.2g} deviations with a parity of the secret, {_leak(shift**2 / 2, claim)}"
+    return f"noise shifted by {shift:.2g} standard deviations by a parity of the secret, {_leak(shift**2 / 2, claim)}"
 
 
 def variance_in_words(scores: Scores, groups: Sequence[str], alarm: float) -> str:

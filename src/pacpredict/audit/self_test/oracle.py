@@ -54,7 +54,12 @@ class Question(NamedTuple):
     @classmethod
     def of(cls, votes: Votes) -> "Question":
         classes, slots = np.unique(votes, return_inverse=True)
-        return cls(votes, classes, slots, (slots == np.arange(classes.size)[:, None]).astype(np.float64))
+        return cls(
+            votes,
+            classes.astype(np.int64),
+            slots,
+            (slots == np.arange(classes.size)[:, None]).astype(np.float64),
+        )
 
     @property
     def is_contested(self) -> bool:
@@ -101,7 +106,9 @@ class NoiseLaw(NamedTuple):
         leak = 0.0
         for *column, variance in zip(*self.points, self.variances, strict=True):
             mean = sum(mass * x for mass, x in zip(masses, column, strict=True))
-            leak += sum(mass * (x - mean) ** 2 for mass, x in zip(masses, column, strict=True)) / (2 * variance)
+            leak += sum(mass * (x - mean) ** 2 for mass, x in zip(masses, column, strict=True)) / (
+                2 * variance
+            )
         return leak
 
     def _apart(self, one: list[float], other: list[float]) -> float:
@@ -209,10 +216,8 @@ class Posterior:
 
     def _rooms(self, question: Question, limit: float) -> list[float]:
         """Return how far each class may rise above all others: its highest subset above the lowest of these."""
-        moved, rooms = self.log_belief - self.log_prior, []
-        for side in question.sides > 0:
-            rooms.append(limit - float(moved[side].max() - moved[~side].min()))
-        return rooms
+        moved = self.log_belief - self.log_prior
+        return [limit - float(moved[side].max() - moved[~side].min()) for side in question.sides > 0]
 
 
 _TWO_POINTS = [[math.sqrt(0.5)], [-math.sqrt(0.5)]]

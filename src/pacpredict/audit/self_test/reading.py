@@ -116,7 +116,7 @@ class _Reading:
             evidence.note("total", breached=budget.when_exhausted != "belief" or not from_belief)
         elif budget.odds_limit is not None:
             wrong = not expected.is_open and from_belief != (expected.release is None)
-            evidence.note("odds", breached=wrong)
+            evidence.note("odds limit", breached=wrong)
         slot = question.slot_of(entry.label)
         evidence.note("labels", breached=slot is None)
         if slot is None:
@@ -150,7 +150,7 @@ class _Reading:
         self.posterior.learn(question, likelihoods)
         if self.claim.budget.odds_limit is not None:
             passed = self.posterior.spread() > self.claim.budget.odds_limit * (1 + _SHARE)
-            evidence.note("odds", breached=passed)
+            evidence.note("odds limit", breached=passed)
 
     def _follows(self, law: NoiseLaw, belief: LabelLaw, noisy: list[float], slot: int) -> bool:
         """Tell whether a noisy release leads to its label, by the decoder that is claimed."""
@@ -174,7 +174,7 @@ class _Reading:
         for i, (score, value) in enumerate(zip(law.scores(noisy, slot), noisy, strict=True)):
             mean = sum(mass * point[i] for mass, point in zip(masses, law.points, strict=True))
             side = 1.0 if law.points[slot][i] >= mean else -1.0
-            self.evidence.noise.rows.append((*where, score, side, value, label, 0))
+            self.evidence.noise.add(*where, score, side, value, label, 0)
 
     def _score_label(self, rows: Rows, question: Question, law: LabelLaw, slot: int) -> None:
         secret = self.transcript.secret
@@ -184,7 +184,7 @@ class _Reading:
         score = float(ndtri(min(max(share, _LEAST), _MOST)))
         side = 1.0 if 2 * own >= question.classes.size else -1.0
         where, label = (self.number, secret, self.position), int(question.classes[own])
-        rows.rows.append((*where, score, side, chances[own], label, slot == own))
+        rows.add(*where, score, side, chances[own], label, slot == own)
         self.drawn[self.position] = Drawn(slot, chances)
 
     def _check_state(self, state: State) -> None:
@@ -209,7 +209,7 @@ class _Reading:
 def _is_record_of(entry: Entry, number: int, question: Question, told: Release) -> bool:
     """Tell whether an entry has the number, votes and label of what was asked and told."""
     votes = entry.question
-    as_asked = votes is None if not question.is_contested else np.array_equal(votes, question.votes)
+    as_asked = not question.is_contested if votes is None else np.array_equal(votes, question.votes)
     return bool(as_asked and entry.sequence == told.sequence == number and entry.label == told.label)
 
 

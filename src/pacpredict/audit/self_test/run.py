@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pacpredict.audit.self_test.checks import CHECK_ALARM, CHECKS, Result
+from pacpredict.audit.self_test.checks import CHECKS
 from pacpredict.audit.self_test.evidence import Evidence
 from pacpredict.audit.self_test.mechanism import Mechanism
 from pacpredict.audit.self_test.reading import Reader
+from pacpredict.audit.self_test.results import Result
 from pacpredict.audit.self_test.stages import N_SESSIONS, Stages
 from pacpredict.training.fit import Progress, no_progress
 from pacpredict.types import Votes
@@ -57,7 +58,6 @@ def _gather(
     stages = Stages.of(mechanism, votes, seed, n_sessions)
     reader, todo = Reader(np.random.default_rng([seed, 1])), stages.all()
     n_parts = 1 + len(todo)
-    progress(0, n_parts)
     _draw_secrets(mechanism, reader.evidence, _SECRETS_SHARE * n_sessions)
     progress(1, n_parts)
     yield reader.evidence
@@ -76,4 +76,4 @@ def _draw_secrets(mechanism: Mechanism, evidence: Evidence, n: int) -> None:
 
 
 def _is_sure(result: Result) -> bool:
-    return result.holds is False and (result.p_value is None or result.p_value < min(_HOPELESS, CHECK_ALARM))
+    return result.holds is False and (result.p_value is None or result.p_value < _HOPELESS)

@@ -1,19 +1,20 @@
 """Which sessions are played, each kind to show what the others cannot.
 
-    served     hundreds, at the deployment's own budget, each with a secret that it draws itself; every other one is the
-               twin of the one before, with its secret and questions
-    long       one of 20,000 releases, so that what fails late is seen
-    end        sessions that begin shortly before the total is spent, and are asked beyond it
-    amplified  sessions with steps so large that labels show which secret they are about; some are restarted on
-               the way, from a file, and asked again what they have answered
-    probes     for every subset two sessions in which it is about to pass the limit on odds, and a query that would let it
-    walks      sessions with steps so large that they meet the limit
+served     hundreds, at the deployment's own budget, each with a secret that it draws itself; every other one is the
+twin of the one before, with its secret and questions
+long       one of 20,000 releases, so that what fails late is seen
+end        sessions that begin shortly before the total is spent, and are asked beyond it
+amplified  sessions with steps so large that labels show which secret they are about; some are restarted on
+the way, from a file, and asked again what they have answered
+probes     for every subset two sessions in which it is about to pass the limit on odds, and a query that would let it
+walks      sessions with steps so large that they meet the limit
 """
 
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ _STRIDE, _N_WALKED = 1 / 6, 384
 
 
 class Stage(NamedTuple):
-    """A kind of sessions, and how many parts of the work it counts for."""
+    """A kind of sessions."""
 
     name: str
     play: Callable[[], Iterator[Transcript]]
@@ -84,7 +85,7 @@ class Stages:
             *([Stage("probes", self._probes), Stage("walks", self._walks)] if limited else []),
             Stage("amplified", self._amplified),
             Stage("long", self._long),
-            *(Stage("served", lambda n=part.size: self._served(n)) for part in pairs),
+            *(Stage("served", partial(self._served, part.size)) for part in pairs),
         ]
 
     def _served(self, n_pairs: int) -> Iterator[Transcript]:
@@ -116,8 +117,8 @@ class Stages:
             start = state_at(replace(claim, budget=budget), spent, self._uniform())
             player = Player(self.mechanism, "end", self.rng, budget=budget, start=start)
             player.ask(self._draw(4 * _LEFT))
-            for partial in (False, True):
-                self._ask(player, self._draw(_LEFT + _AFTER_THE_END), _SHORT_TURN, partial=partial)
+            for in_part in (False, True):
+                self._ask(player, self._draw(_LEFT + _AFTER_THE_END), _SHORT_TURN, partial=in_part)
             yield player.end()[0]
 
     def _amplified(self) -> Iterator[Transcript]:

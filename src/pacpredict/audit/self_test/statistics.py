@@ -72,7 +72,9 @@ def evidence_p(log_ratios: Sequence[float] | FloatArray) -> float:
     most p (Markov).
     """
     values = np.asarray(log_ratios, np.float64)
-    return min(1.0, math.exp(min(0.0, math.log(values.size) - float(logsumexp(values))))) if values.size else 1.0
+    return (
+        min(1.0, math.exp(min(0.0, math.log(values.size) - float(logsumexp(values))))) if values.size else 1.0
+    )
 
 
 def walsh_sums(values: FloatArray) -> FloatArray:

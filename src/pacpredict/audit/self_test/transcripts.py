@@ -63,9 +63,7 @@ class Player:
         self._ledger = self._open_ledger(start)
         self._session = mechanism.open(self._budget, self._ledger, self._secret)
         self._digests: list[bytes] = []
-        self.transcript = Transcript(
-            group, claim, self._session.snapshot(), drew_secret=self._secret is None
-        )
+        self.transcript = Transcript(group, claim, self._session.snapshot(), drew_secret=self._secret is None)
 
     def ask(self, questions: Sequence[Question], *, partial: bool = False) -> None:
         """Ask in one turn, in requests of several clients; what is refused is not in the transcript."""

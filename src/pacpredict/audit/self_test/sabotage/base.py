@@ -59,7 +59,11 @@ def in_noise(change: Callable[[FloatArray, Session], FloatArray]) -> Apply:
 
     def sabotage(session: Session) -> None:
         source = session._answering._entropy
-        put(session._answering, "_entropy", _OtherNoise(source, lambda size: change(source.normals(size), session)))
+        put(
+            session._answering,
+            "_entropy",
+            _OtherNoise(source, lambda size: change(source.normals(size), session)),
+        )
 
     return in_sessions(sabotage)
 
@@ -80,7 +84,9 @@ def in_answers(change: Callable[[Answer, State, Votes, Sequence[int], Secret], A
 
 def in_each_answer(change: ChangeOne) -> Apply:
     """Change how each row of a turn is answered, one after the other."""
-    return in_sessions(lambda session: put(session._answering, "answer", row_by_row(session._answering.answer, change)))
+    return in_sessions(
+        lambda session: put(session._answering, "answer", row_by_row(session._answering.answer, change))
+    )
 
 
 def row_by_row(honest: Answer, change: ChangeOne) -> Answer:
@@ -91,8 +97,14 @@ def row_by_row(honest: Answer, change: ChangeOne) -> Answer:
         for row, k in zip(votes, n_voted, strict=True):
             parts.append(change(partial(_answer_one, honest, k), state, row[None], secret))
             state = _after(state, parts[-1])
-        columns = [[part[i][0] for part in parts] for i in range(4)]
-        return Answered(*columns, sum(part.n_contested for part in parts), state.log_belief)
+        return Answered(
+            [part.labels[0] for part in parts],
+            [part.charged[0] for part in parts],
+            [part.kinds[0] for part in parts],
+            [part.noisy[0] for part in parts],
+            sum(part.n_contested for part in parts),
+            state.log_belief,
+        )
 
     return answer
 
@@ -130,4 +142,3 @@ def parity(index: int) -> int:
 def put(where: Any, name: str, value: Any) -> None:
     """Replace a part of an object, also of one that does not want to be changed."""
     object.__setattr__(where, name, value)
-

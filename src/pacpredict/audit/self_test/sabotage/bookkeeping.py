@@ -29,7 +29,6 @@ from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
 from pacpredict.types import Votes
 
-
 _FORGOTTEN = 5  # the subset that the limit does not look at
 _FREE = 10  # every so many releases one is not charged
 
@@ -42,7 +41,7 @@ def _drawing(mechanism: Mechanism, draw: Callable[[], Secret]) -> Mechanism:
 
 
 def _first(mechanism: Mechanism) -> Mechanism:
-    """Always take the first subset."""
+    """Take the first subset, always."""
     return _drawing(mechanism, lambda: Secret(0, mechanism.claim.n_models))
 
 
@@ -83,9 +82,7 @@ def _raise_total(session: Session, steps: int) -> None:
     put(session._answering, "_budget", budget)
 
 
-def _still(
-    honest: Answer, before: State, votes: Votes, n_voted: Sequence[int], secret: Secret
-) -> Answered:
+def _still(honest: Answer, before: State, votes: Votes, n_voted: Sequence[int], secret: Secret) -> Answered:
     """Learn nothing from what was released."""
     return honest(before, votes, n_voted, secret)._replace(log_belief=before.log_belief.copy())
 
@@ -125,9 +122,7 @@ def _looking_afterwards(session: Session) -> None:
     put(session._answering, "answer", row_by_row(honest, change))
 
 
-def _forgotten_charges(
-    honest: AnswerOne, before: State, votes: Votes, secret: Secret
-) -> Answered:
+def _forgotten_charges(honest: AnswerOne, before: State, votes: Votes, secret: Secret) -> Answered:
     answered = honest(before, votes, secret)
     return answered if before.sequence % _FREE else answered._replace(charged=[0])
 
@@ -156,26 +151,30 @@ def _never_repeated(session: Session) -> None:
 
 SABOTAGES = (
     Sabotage("the secret is always the first subset", "everything", _first, shown=True),
-    Sabotage("secrets of even parity in 55% of cases", "5e-3 nats in all", _uneven),
-    Sabotage("another secret after a restart", "a second training set, unbounded", _redrawn, shown=True),
-    Sabotage("the belief is not updated", "grows with what is known", in_answers(_still), shown=True),
+    Sabotage("secrets of even parity in 55% of draws", "5e-3 nats in all", _uneven),
+    Sabotage("the secret redrawn at a restart", "a second training set", _redrawn, shown=True),
+    Sabotage("the belief not updated", "grows with what is known", in_answers(_still), shown=True),
     Sabotage(
-        "the limit on odds forgets one subset",
-        "all about that subset, up to the total",
+        "an odds limit that forgets one subset",
+        "that subset, up to the total",
         in_sessions(_forgetful),
         shown=True,
         needs_limit=True,
     ),
-    Sabotage("no limit on odds", "up to the total", in_sessions(_without_limit), needs_limit=True),
+    Sabotage("no odds limit", "up to the total", in_sessions(_without_limit), needs_limit=True),
     Sabotage(
-        "the limit on odds is looked at after the draw",
-        "a withheld answer tells the label",
+        "the odds limit applied after the draw",
+        "the label of a withheld answer",
         in_sessions(_looking_afterwards),
         needs_limit=True,
     ),
-    Sabotage("twice the total", "the total once more", in_sessions(_double), shown=True),
-    Sabotage("the total begins anew at a restart", "the total once more, each time", in_sessions(_anew)),
-    Sabotage(f"every {_FREE}th release is not charged", "a tenth of the total", in_each_answer(_forgotten_charges)),
-    Sabotage("charges tell whether the secret votes with most", "0.7 nats an answer", in_each_answer(_telling_charges)),
-    Sabotage("a repeated query is answered anew", "without end", in_sessions(_never_repeated)),
+    Sabotage("a doubled total", "the total once more", in_sessions(_double), shown=True),
+    Sabotage("the total begins anew at a restart", "the total each time", in_sessions(_anew)),
+    Sabotage(
+        f"every {_FREE}th release free of charge", "a tenth of the total", in_each_answer(_forgotten_charges)
+    ),
+    Sabotage(
+        "no charge where the secret votes with most", "0.7 nats an answer", in_each_answer(_telling_charges)
+    ),
+    Sabotage("repeated queries answered anew", "unbounded", in_sessions(_never_repeated)),
 )

@@ -20,6 +20,7 @@ from pacpredict.audit.self_test.sabotage.base import (
     in_sessions,
     put,
 )
+from pacpredict.core.decode import Decoder
 from pacpredict.mechanism.answering import Answered
 from pacpredict.mechanism.entropy import SeededEntropy
 from pacpredict.mechanism.ledger import State
@@ -28,6 +29,7 @@ from pacpredict.mechanism.session import Session
 from pacpredict.types import Votes
 
 _NEAR = 0.03  # deviations within which two labels count as tied
+_DRAWN: tuple[Decoder, ...] = ("argmax", "sample")  # answers from the belief are drawn, with map they are not
 
 
 def _own_in(share: float) -> Apply:
@@ -75,7 +77,9 @@ def _own_instead(kind: str, share: float) -> Apply:
     ) -> Answered:
         answered, own = honest(before, votes, n_voted, secret), votes[:, secret.reveal()]
         told = [
-            int(mine) if (is_a == kind or (kind == "released" and is_a != "belief")) and rng.random() < share else label
+            int(mine)
+            if (is_a == kind or (kind == "released" and is_a != "belief")) and rng.random() < share
+            else label
             for label, is_a, mine in zip(answered.labels, answered.kinds, own, strict=True)
         ]
         return answered._replace(labels=told)
@@ -102,9 +106,7 @@ def _ties(session: Session) -> None:
     put(session._answering, "answer", answer)
 
 
-def _agreed(
-    honest: Answer, before: State, votes: Votes, n_voted: Sequence[int], secret: Secret
-) -> Answered:
+def _agreed(honest: Answer, before: State, votes: Votes, n_voted: Sequence[int], secret: Secret) -> Answered:
     """Tell the last bit of the secret where all models agree."""
     answered = honest(before, votes, n_voted, secret)
     told = [
@@ -142,23 +144,30 @@ SABOTAGES = (
         )
         for share in (0.3, 0.1, 0.05, 0.02, 0.01)
     ),
-    Sabotage("labels coupled twice as closely to the secret", "4 steps an answer", _closer(), CHANNEL, shown=True),
-    Sabotage("labels coupled twice as closely if the secret's is 1", "2.5 steps an answer", _closer(1), CHANNEL),
-    Sabotage("labels from a seed", "everything", in_sessions(_seeded), CHANNEL, shown=True),
+    Sabotage("coupling doubled", "4 steps an answer", _closer(), CHANNEL, shown=True),
+    Sabotage("coupling doubled if the secret's label is 1", "2.5 steps an answer", _closer(1), CHANNEL),
+    Sabotage("labels from a fixed seed", "everything", in_sessions(_seeded), CHANNEL, shown=True),
     Sabotage(
-        "in 0.1% of answers the secret's own label, off the record",
+        "the secret's own label in 0.1% of answers, noise as claimed",
         "7e-4 nats an answer",
         _own_instead("released", 0.001),
         GAUSSIAN,
     ),
-    Sabotage("ties within 0.03 deviations go to the secret's own label", "the label in 2% of answers", in_sessions(_ties), ("argmax",)),
-    Sabotage("the last bit of the secret where all models agree", "everything", in_answers(_agreed)),
-    Sabotage("the belief's answers are the secret's own label", "all such answers", _own_instead("belief", 1.0)),
     Sabotage(
-        "a fifth of the belief's answers are the secret's own label",
+        "ties within 0.03 standard deviations go to the secret's label",
+        "the label in 2% of answers",
+        in_sessions(_ties),
+        ("argmax",),
+    ),
+    Sabotage("the last bit of the secret where all models agree", "0.7 nats in all", in_answers(_agreed)),
+    Sabotage(
+        "the secret's own label in answers from the belief", "0.7 nats each", _own_instead("belief", 1.0)
+    ),
+    Sabotage(
+        "the secret's own label in 20% of answers from the belief",
         "0.02 nats each",
         _own_instead("belief", 0.2),
-        ("argmax", "sample"),
+        _DRAWN,
     ),
-    Sabotage("the belief's likeliest label, not a drawn one", "no secret", in_answers(_likeliest), ("argmax", "sample")),
+    Sabotage("the likeliest label in answers from the belief", "nothing", in_answers(_likeliest), _DRAWN),
 )

@@ -30,7 +30,7 @@ _LATE = 5000  # the release after which there is no noise
 _COARSEST = 2.0**-12  # nats: noise is for steps of this size at least
 
 
-def _leaning(shift: float) -> Apply:
+def _shifted(shift: float) -> Apply:
     return in_noise(lambda drawn, session: drawn + shift * parity(secret_of(session)))
 
 
@@ -38,7 +38,7 @@ def _scaled(factor: float) -> Apply:
     return in_noise(lambda drawn, _: drawn * factor)
 
 
-def _larger_for_odd(share: float) -> Apply:
+def _by_last_bit(share: float) -> Apply:
     return in_noise(lambda drawn, session: drawn * (1 + share * (1 if secret_of(session) % 2 else -1)))
 
 
@@ -46,8 +46,8 @@ def _once_per_turn(drawn: FloatArray, _: Session) -> FloatArray:
     return np.full_like(drawn, drawn[0]) if drawn.size else drawn
 
 
-def _cut_off(drawn: FloatArray, session: Session) -> FloatArray:
-    """Draw again whatever is beyond three deviations."""
+def _truncated(drawn: FloatArray, session: Session) -> FloatArray:
+    """Redraw what lies beyond three standard deviations."""
     while (far := np.abs(drawn) > 3).any():
         drawn = np.where(far, session._entropy.normals(drawn.size), drawn)
     return drawn
@@ -62,7 +62,7 @@ def _none_late(drawn: FloatArray, session: Session) -> FloatArray:
 
 
 def _kept_back(sign: int) -> Apply:
-    """Use the noise of every other turn again in the next, with this sign."""
+    """Reuse the noise of every other turn in the next one, with this sign."""
 
     def sabotage(session: Session) -> None:
         held: list[FloatArray] = []
@@ -101,33 +101,35 @@ def _for_the_prior(
     return answered._replace(log_belief=joint - np.log(np.exp(joint).sum()))
 
 
+def _noise(name: str, leak: str, apply: Apply, *, shown: bool = False) -> Sabotage:
+    return Sabotage(name, leak, apply, GAUSSIAN, shown=shown)
+
+
 SABOTAGES = (
     *(
-        Sabotage(
-            f"noise leans by {shift:g} deviations with the parity of the secret",
+        _noise(
+            f"noise shifted by {shift:g} standard deviations, by the parity of the secret",
             f"{shift**2 / 2:.2g} nats an answer",
-            _leaning(shift),
-            GAUSSIAN,
+            _shifted(shift),
             shown=shift == 0.04,
         )
         for shift in (0.04, 0.02, 0.01, 0.005)
     ),
-    Sabotage("a tenth less noise", "1.23 steps an answer", _scaled(0.9), GAUSSIAN, shown=True),
-    Sabotage("a hundredth less noise", "1.02 steps an answer", _scaled(0.99), GAUSSIAN),
-    Sabotage("a two-hundredth less noise", "1.01 steps an answer", _scaled(0.995), GAUSSIAN),
-    Sabotage(
-        "noise 2% larger or smaller, by the last bit of the secret",
-        "4e-4 nats an answer",
-        _larger_for_odd(0.02),
-        GAUSSIAN,
+    _noise("noise 10% too small", "1.23 steps an answer", _scaled(0.9), shown=True),
+    _noise("noise 1% too small", "1.02 steps an answer", _scaled(0.99)),
+    _noise("noise 0.5% too small", "1.01 steps an answer", _scaled(0.995)),
+    _noise(
+        "noise 2% larger or smaller, by the last bit of the secret", "4e-4 nats an answer", _by_last_bit(0.02)
     ),
-    Sabotage("noise of a turn used again in the next", "half of all answers without noise", _kept_back(1), GAUSSIAN),
-    Sabotage("noise of a turn taken back in the next", "half of all answers without noise", _kept_back(-1), GAUSSIAN),
-    Sabotage("one noise for all rows of a turn", "all but one answer of a turn", in_noise(_once_per_turn), GAUSSIAN),
-    Sabotage("noise from a seed", "everything", in_sessions(_seeded), GAUSSIAN, shown=True),
-    Sabotage(f"no noise after the {_LATE:,}th answer", "everything", in_noise(_none_late), GAUSSIAN, shown=True),
-    Sabotage("noise in single precision", "what rounding shows", in_noise(_single), GAUSSIAN),
-    Sabotage("noise cut off at 3 deviations", "certainty in 0.3% of answers", in_noise(_cut_off), GAUSSIAN),
-    Sabotage("noise for a step of 2^-12 at least", "2^-12 nats an answer", in_sessions(_coarse), GAUSSIAN),
-    Sabotage("noise for the prior, not for the belief", "grows with what is known", in_answers(_for_the_prior), GAUSSIAN),
+    _noise("noise of one turn reused in the next", "the differences of labels", _kept_back(1)),
+    _noise("noise of one turn cancelled in the next", "the sums of labels", _kept_back(-1)),
+    _noise("one noise for all rows of a turn", "the differences of labels", in_noise(_once_per_turn)),
+    _noise("noise from a fixed seed", "everything", in_sessions(_seeded), shown=True),
+    _noise(
+        f"no noise after the {_LATE:,}th answer", "everything from then on", in_noise(_none_late), shown=True
+    ),
+    _noise("noise in single precision", "what rounding shows", in_noise(_single)),
+    _noise("noise truncated at 3 standard deviations", "certainty in 0.3% of answers", in_noise(_truncated)),
+    _noise("noise for a step of at least 2^-12", "2^-12 nats an answer", in_sessions(_coarse)),
+    _noise("noise calibrated to the prior", "grows with what is known", in_answers(_for_the_prior)),
 )

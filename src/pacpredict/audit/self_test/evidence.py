@@ -34,7 +34,7 @@ class Scores(NamedTuple):
 class Rows:
     """Scores as they come in, eight numbers each."""
 
-    numbers: array[float] = field(default_factory=lambda: array("d"))
+    numbers: "array[float]" = field(default_factory=lambda: array("d"))
 
     def add(self, *row: float) -> None:
         self.numbers.extend(row)

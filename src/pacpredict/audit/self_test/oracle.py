@@ -1,7 +1,6 @@
 """What an honest mechanism does: the auditor's own posterior, noise, channel and limit, in formulas of her own.
 
-Only the axes along which three and more labels get noise are taken from the library, since released coordinates mean
-nothing without them; what they would reveal is then computed from their numbers.
+Only the axes along which three and more labels get noise are the library's; see `axes`.
 """
 
 import math
@@ -10,17 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacpredict.core.belief import Belief
-from pacpredict.core.calibrate import calibrate_votes
+from pacpredict.audit.self_test.axes import ReplayedAxes
 from pacpredict.core.decode import Decoder, check_decoder
 from pacpredict.core.kernel import MASS_FLOOR
 from pacpredict.mechanism.budget import Budget
+from pacpredict.mechanism.ledger import State
 from pacpredict.types import FloatArray, IntArray, Votes
 
 # A decision about the limit is left open where it hangs on less than this share of it: the mechanism rounds so.
 _SLACK = 1e-6
 # The mechanism's own cap: no label rules a model out.
 _MOST_COUPLED = 1.0 - 2.0**-20
+# What an update of a belief rounds away, of numbers of size 1, as the mechanism counts it, and twice that.
+_ROUNDING_OF_UPDATE = 2.0**-48
 # How far the sum of a belief may be from 1.
 _DRIFT = 1e-12
 # Information density is a series up to here; the next term is below 1e-15 of the sum.
@@ -146,13 +147,25 @@ class Expected(NamedTuple):
 class Posterior:
     """What follows from a history and the claimed budget, and from nothing else."""
 
-    def __init__(self, claim: Claim, log_belief: FloatArray) -> None:
+    def __init__(self, claim: Claim, start: State) -> None:
         self.claim = claim
         self.log_prior = np.full(claim.n_models, -math.log(claim.n_models))
-        self.log_belief = log_belief.copy()
+        self.log_belief = start.log_belief.copy()
+        self.contested = start.contested
         self.movement = 0.0  # the sum of how far each release moved log-likelihoods against each other
-        self._belief = np.exp(log_belief)
+        self._belief = np.exp(start.log_belief)
         self._at_first = self.spread()
+        self._axes = ReplayedAxes(claim.n_classes, claim.budget.step, start.log_belief)
+        self._follows_axes = False
+
+    def follow_axes(self) -> None:
+        """Expect queries with three labels and more, before any is read."""
+        self._follows_axes = not self.claim.finite
+
+    @property
+    def rounding(self) -> float:
+        """How far the mechanism's log-likelihoods may be off: each update rounds numbers as large as the largest."""
+        return _ROUNDING_OF_UPDATE * (self.contested + 1) * (1 - float(self.log_belief.min()))
 
     def expect(self, question: Question, left: int) -> Expected:
         """Decide how a query is answered with `left` steps to charge, from history and votes alone."""
@@ -162,7 +175,7 @@ class Posterior:
             return Expected(None, belief)
         law, limit = self.unlimited(question), self.claim.budget.epsilon
         least, most = self.reach(law, masses)
-        slack = _SLACK * limit
+        slack = _SLACK * limit + self.rounding
         if math.isinf(limit) or self._at_first + self.movement + most < limit - slack:
             return Expected(law, belief)
         rooms = self._rooms(question, limit)
@@ -180,9 +193,9 @@ class Posterior:
             return LabelLaw(masses, largest_coupling(masses, step))
         if question.classes.size == 2:  # in closed form, the higher at -sqrt(1/2) (docs/theory.md, 4)
             return NoiseLaw(_TWO_POINTS, [max(masses[0] * masses[1], MASS_FLOOR) / step])
-        noise = calibrate_votes(question.votes, self.claim.n_classes, Belief(self.log_belief), step)
+        coordinates, variances = self._axes.law(question.votes)
         first = [int(np.argmax(side)) for side in question.sides]  # a model of each class
-        return NoiseLaw(noise.coordinates[first].tolist(), noise.variances.tolist())
+        return NoiseLaw(coordinates[first].tolist(), variances.tolist())
 
     def reach(self, law: NoiseLaw | LabelLaw, masses: list[float]) -> tuple[float, float]:
         """Bound how far a release would move odds, from below and from above."""
@@ -198,8 +211,10 @@ class Posterior:
         """Return how far the log-likelihoods of any two subsets are from each other."""
         return float(np.ptp(self.log_belief - self.log_prior))
 
-    def learn(self, question: Question, log_likelihoods: list[float]) -> None:
-        """Apply Bayes' rule."""
+    def learn(self, question: Question, log_likelihoods: list[float], noisy: list[float]) -> None:
+        """Apply Bayes' rule to a release."""
+        if self._follows_axes:
+            self._axes.follow(question.votes, noisy, self.contested)
         most, masses = max(log_likelihoods), self._masses(question)
         evidence = sum(p * math.exp(g - most) for p, g in zip(masses, log_likelihoods, strict=True))
         gains = np.array(log_likelihoods) - (most + math.log(evidence))

@@ -63,7 +63,9 @@ class _Reading:
     def __init__(self, reader: Reader, transcript: Transcript) -> None:
         self.evidence, self.rng = reader.evidence, reader.rng
         self.transcript, self.claim = transcript, transcript.claim
-        self.posterior = Posterior(transcript.claim, transcript.start.log_belief)
+        self.posterior = Posterior(transcript.claim, transcript.start)
+        if any(question.classes.size > 2 for question in transcript.questions):
+            self.posterior.follow_axes()
         self.number = len(self.evidence.groups)
         self.spent, self.position = transcript.start.spent_steps, 0
         self.drawn: dict[int, Drawn] = {}
@@ -102,6 +104,7 @@ class _Reading:
         self.spent += entry.charged_steps
         if question.is_contested:
             self._read_contested(question, entry, left)
+            self.posterior.contested += 1
         else:
             flat = budget.charging == "flat" and left > 0
             evidence.note("charges", breached=entry.charged_steps != flat)
@@ -147,7 +150,7 @@ class _Reading:
             self._score_noise(question, law, expected.belief.masses, noisy)
             likelihoods = law.log_likelihoods(noisy)
             evidence.note("labels", breached=not self._follows(law, expected.belief, noisy, slot))
-        self.posterior.learn(question, likelihoods)
+        self.posterior.learn(question, likelihoods, noisy)
         if self.claim.budget.odds_limit is not None:
             passed = self.posterior.spread() > self.claim.budget.odds_limit * (1 + _SHARE)
             evidence.note("odds limit", breached=passed)
@@ -190,7 +193,7 @@ class _Reading:
     def _check_state(self, state: State) -> None:
         """Hold belief and count at a turn's end against what follows from the entries."""
         posterior = self.posterior
-        margin = _SHARE * min(posterior.movement, 1.0) + _ROUNDING
+        margin = _SHARE * min(posterior.movement, 1.0) + _ROUNDING + posterior.rounding
         known = posterior.log_belief > np.log(_TIED)
         expected, stated = posterior.log_belief[known], state.log_belief[known]
         astray = not bool((np.abs(stated - expected) <= margin * (1 - expected)).all())

@@ -145,7 +145,7 @@ class Stages:
         claim, limit = self.mechanism.claim, self.mechanism.claim.budget.odds_limit or 0.0
         for j in range(claim.n_models):
             lone = Question.of((np.arange(claim.n_models) == j).astype(np.int16))
-            reach = min(Posterior(claim, self._uniform()).reach_about(lone), limit)
+            reach = min(Posterior(claim, state_at(claim, 0, self._uniform())).reach_about(lone), limit)
             for side in (1, -1):
                 log_belief = self._uniform()
                 log_belief[j] += side * (limit - reach / 2)

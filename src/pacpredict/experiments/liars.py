@@ -30,7 +30,7 @@ from pacpredict.types import Votes
 
 DECODERS: tuple[Decoder, ...] = ("argmax", "sample")
 _HONEST = "none: the mechanism as it is"
-_N_QUERIES, _N_CLASSES, _RARE = 600, 3, 0.002  # of the votes: how often the third label is voted for
+_N_QUERIES, _N_CLASSES, _RARE = 600, 3, 0.0005  # of the votes: how often the third label is voted for
 
 Key = tuple[str, Decoder, int]
 

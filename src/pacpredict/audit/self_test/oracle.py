@@ -95,6 +95,10 @@ class NoiseLaw(NamedTuple):
         The bound starts from the heaviest class. If several are, it lies between two figures.
         """
         k, heaviest = len(self.points), max(masses) * (1 - _SLACK)
+        if k == 2:
+            d = self._apart(*self.points)
+            reach = 0.5 * d * d + d * math.sqrt(-2 * math.log(delta))
+            return reach, reach
         z, reaches = math.sqrt(2 * math.log((k - 1) / delta)), []
         for origin in (c for c in range(k) if masses[c] >= heaviest):
             apart = sorted(self._apart(point, self.points[origin]) for point in self.points)
@@ -173,10 +177,12 @@ class Posterior:
         belief = LabelLaw(masses, 0.0)
         if left <= 0:
             return Expected(None, belief)
-        law, limit = self.unlimited(question), self.claim.budget.epsilon
+        law, limit = self._unlimited(question, masses), self.claim.budget.epsilon
+        if math.isinf(limit):
+            return Expected(law, belief)
         least, most = self.reach(law, masses)
         slack = _SLACK * limit + self.rounding
-        if math.isinf(limit) or self._at_first + self.movement + most < limit - slack:
+        if self.spread_at_most + most < limit - slack:
             return Expected(law, belief)
         rooms = self._rooms(question, limit)
         room = min(rooms)
@@ -188,7 +194,10 @@ class Posterior:
 
     def unlimited(self, question: Question) -> NoiseLaw | LabelLaw:
         """Return how a query would be released if there were no limit."""
-        masses, step = self._masses(question), self.claim.budget.step
+        return self._unlimited(question, self._masses(question))
+
+    def _unlimited(self, question: Question, masses: list[float]) -> NoiseLaw | LabelLaw:
+        step = self.claim.budget.step
         if self.claim.finite:
             return LabelLaw(masses, largest_coupling(masses, step))
         if question.classes.size == 2:  # in closed form, the higher at -sqrt(1/2) (docs/theory.md, 4)
@@ -207,15 +216,22 @@ class Posterior:
     def reach_about(self, question: Question) -> float:
         return self.reach(self.unlimited(question), self._masses(question))[0]
 
+    @property
+    def spread_at_most(self) -> float:
+        """A bound on the spread that takes no look at the subsets."""
+        return self._at_first + self.movement
+
     def spread(self) -> float:
         """Return how far the log-likelihoods of any two subsets are from each other."""
         return float(np.ptp(self.log_belief - self.log_prior))
 
-    def learn(self, question: Question, log_likelihoods: list[float], noisy: list[float]) -> None:
-        """Apply Bayes' rule to a release."""
+    def learn(
+        self, question: Question, masses: list[float], log_likelihoods: list[float], noisy: list[float]
+    ) -> None:
+        """Apply Bayes' rule to a release about a query whose classes had these masses."""
         if self._follows_axes:
             self._axes.follow(question.votes, noisy, self.contested)
-        most, masses = max(log_likelihoods), self._masses(question)
+        most = max(log_likelihoods)
         evidence = sum(p * math.exp(g - most) for p, g in zip(masses, log_likelihoods, strict=True))
         gains = np.array(log_likelihoods) - (most + math.log(evidence))
         self.movement += most - min(log_likelihoods)

@@ -150,10 +150,10 @@ class _Reading:
             self._score_noise(question, law, expected.belief.masses, noisy)
             likelihoods = law.log_likelihoods(noisy)
             evidence.note("labels", breached=not self._follows(law, expected.belief, noisy, slot))
-        self.posterior.learn(question, likelihoods, noisy)
-        if self.claim.budget.odds_limit is not None:
-            passed = self.posterior.spread() > self.claim.budget.odds_limit * (1 + _SHARE)
-            evidence.note("odds limit", breached=passed)
+        self.posterior.learn(question, expected.belief.masses, likelihoods, noisy)
+        limit = self.claim.budget.epsilon * (1 + _SHARE)
+        if self.posterior.spread_at_most > limit:
+            evidence.note("odds limit", breached=self.posterior.spread() > limit)
 
     def _follows(self, law: NoiseLaw, belief: LabelLaw, noisy: list[float], slot: int) -> bool:
         """Tell whether a noisy release leads to its label, by the decoder that is claimed."""

@@ -1,12 +1,13 @@
 """Run a self-test: play sessions of a mechanism, read their transcripts, and judge what was seen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pacpredict.audit.self_test.checks import CHECKS
+from pacpredict.audit.self_test.checks import CHECKS, Check
 from pacpredict.audit.self_test.evidence import Evidence
 from pacpredict.audit.self_test.mechanism import Mechanism
+from pacpredict.audit.self_test.oracle import Claim
 from pacpredict.audit.self_test.reading import Reader
 from pacpredict.audit.self_test.results import Result
 from pacpredict.audit.self_test.stages import N_SESSIONS, Stages
@@ -17,6 +18,8 @@ from pacpredict.types import Votes
 _SECRETS_SHARE = 64
 # A p-value that no further sessions bring back to where chance explains it.
 _HOPELESS = 1e-12
+# The checks that sessions decide, and further ones may.
+_OF_SESSIONS = tuple(check for check in CHECKS if check.name != "entropy")
 
 
 def run_self_test(
@@ -33,38 +36,34 @@ def run_self_test(
     The seed decides what is asked. What is answered draws from the operating system, so no two self-tests see the same.
     With `stop_early` nothing more is played once something is surely wrong.
     """
-    results: list[Result] = []
     for evidence in _gather(mechanism, votes, seed, n_sessions, progress):
-        if stop_early and any(map(_is_sure, results := judge(evidence, mechanism))):
+        if stop_early and any(map(_is_sure, results := judge(evidence, mechanism.claim, _OF_SESSIONS))):
             return results
-    return judge(evidence, mechanism)
+    return judge(evidence, mechanism.claim)
 
 
 def n_stages(mechanism: Mechanism, votes: Votes) -> int:
     """Return how many parts of the work progress counts."""
-    return 1 + len(Stages.of(mechanism, votes, 0).all())
+    return len(Stages.of(mechanism, votes, 0).all())
 
 
-def judge(evidence: Evidence, mechanism: Mechanism) -> list[Result]:
+def judge(evidence: Evidence, claim: Claim, checks: Sequence[Check] = CHECKS) -> list[Result]:
     """Judge by all checks that apply."""
-    claim = mechanism.claim
-    return [check.result(evidence, claim) for check in CHECKS if check.applies(claim)]
+    return [check.result(evidence, claim) for check in checks if check.applies(claim)]
 
 
 def _gather(
     mechanism: Mechanism, votes: Votes, seed: int, n_sessions: int, progress: Progress
 ) -> Iterator[Evidence]:
-    """Yield the evidence after each stage."""
-    stages = Stages.of(mechanism, votes, seed, n_sessions)
-    reader, todo = Reader(np.random.default_rng([seed, 1])), stages.all()
-    n_parts = 1 + len(todo)
-    _draw_secrets(mechanism, reader.evidence, _SECRETS_SHARE * n_sessions)
-    progress(1, n_parts)
-    yield reader.evidence
-    for done, stage in enumerate(todo, 2):
+    """Yield the evidence after each stage; secrets are drawn after those that are quick."""
+    reader = Reader(np.random.default_rng([seed, 1]))
+    stages = Stages.of(mechanism, votes, seed, n_sessions).all()
+    for done, stage in enumerate(stages, 1):
         for transcript in stage.play():
             reader.read(transcript)
-        progress(done, n_parts)
+        if stage.name == "amplified":
+            _draw_secrets(mechanism, reader.evidence, _SECRETS_SHARE * n_sessions)
+        progress(done, len(stages))
         yield reader.evidence
 
 

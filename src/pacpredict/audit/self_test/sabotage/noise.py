@@ -113,11 +113,10 @@ SABOTAGES = (
             _shifted(shift),
             shown=shift == 0.04,
         )
-        for shift in (0.04, 0.02, 0.01, 0.005)
+        for shift in (0.04, 0.02, 0.01)
     ),
     _noise("noise 10% too small", "1.23 steps an answer", _scaled(0.9), shown=True),
     _noise("noise 1% too small", "1.02 steps an answer", _scaled(0.99)),
-    _noise("noise 0.5% too small", "1.01 steps an answer", _scaled(0.995)),
     _noise(
         "noise 2% larger or smaller, by the last bit of the secret", "4e-4 nats an answer", _by_last_bit(0.02)
     ),

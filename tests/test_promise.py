@@ -188,7 +188,7 @@ def test_priors_above_a_half_are_explained():
     assert "starts at 85.94% because several people have the same record" in shared
     assert shared.endswith("answers add at most 0.44 points.")
     quarter = dict.fromkeys(bounds, bound(0.75))
-    assert sum("75% or 25% of the subsets" in reason for reason in explain_priors(quarter, "record")) == 3
+    assert sum("subsets do not hold half" in reason for reason in explain_priors(quarter, "record")) == 3
     (unknown,) = explain_priors(dict.fromkeys(bounds, bound(0.5)) | {"model": bound(1.0)}, "person")
     assert "could not be counted" in unknown
     assert explain_priors(dict.fromkeys(bounds, bound(0.5)), "person") == []

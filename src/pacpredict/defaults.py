@@ -11,6 +11,7 @@ TOTAL_BUDGET: Final = QUERIES * STEP_BUDGET
 RATE: Final = 0.5  # the share of subsets that each record is in
 CONSTRUCTION: Final = "balanced"
 DECODE: Final = "argmax"
+VOTES: Final = "plain"
 NOISE: Final = "least"
 CHARGING: Final = "adaptive"
 WHEN_EXHAUSTED: Final = "halt"

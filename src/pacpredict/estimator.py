@@ -16,6 +16,7 @@ from pacpredict import defaults
 from pacpredict.artifact.make import settle_seed
 from pacpredict.core.decode import Decoder, NoiseRule
 from pacpredict.core.roc import DEFAULT_FPR
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.curator import Curator
 from pacpredict.deployment import Deployment
 from pacpredict.evaluation.choose import choose
@@ -70,6 +71,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     decode
         "argmax" (the paper's), "map", which is more accurate, or "sample", a label released through a finite channel;
         docs/threat-model.md says what they mean.
+    votes
+        "plain", or "leave-one-out": where one unit explains the votes better than chance allows, answer as the models
+        that were not trained on it do; "leave-two-out" removes up to two. This reduces what answers tell about a single
+        unit of the pool; it proves nothing about the pool.
     noise
         "least", the paper's, or "fair": how the noise of "argmax" and "map" is shared out among the voted labels.
     charging, when_exhausted
@@ -131,6 +136,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         step_budget: float | None = None,
         total_budget: float | None = None,
         decode: Decoder = defaults.DECODE,
+        votes: VoteRule = defaults.VOTES,
         noise: NoiseRule = defaults.NOISE,
         charging: Charging = defaults.CHARGING,
         when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
@@ -157,6 +163,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.step_budget = step_budget
         self.total_budget = total_budget
         self.decode = decode
+        self.votes = votes
         self.noise = noise
         self.charging = charging
         self.when_exhausted = when_exhausted
@@ -302,6 +309,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             step_budget=recipe.budget.step,
             total_budget=recipe.budget.total,
             decode=recipe.decode,
+            votes=recipe.votes,
             noise=recipe.budget.noise,
             charging=recipe.budget.charging,
             when_exhausted=recipe.budget.when_exhausted,
@@ -344,9 +352,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             odds_limit=self.odds_limit,
             noise=self.noise,
         )
-        return Recipe(
-            _seed(self.random_state), budget, self.n_models, self.construction, self.rate, self.decode
-        )
+        how = self.construction, self.rate, self.decode, self.votes
+        return Recipe(_seed(self.random_state), budget, self.n_models, *how)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Let scikit-learn check names and shapes as its users expect; the schema checks values."""

@@ -89,7 +89,7 @@ def test_settings_are_said_as_they_are(tmp_path, when, words):
         "With map, an answer at a small step is the vote of all models.",
     ):
         assert each in text, each
-    assert "decoder argmax now; the history was not read" in text_of(render(unread))
+    assert "decoder argmax; votes plain now; the history was not read" in text_of(render(unread))
 
 
 def test_an_officers_questions_come_first(home):

@@ -75,6 +75,7 @@ class Worlds(NamedTuple):
     outside: Votes  # (n_records, n_models), or those of a half of them
     trained_on: BoolArray  # (n_records, n_models), of the models inside
     labels: IntArray
+    plain: "Worlds | None" = None  # with the votes of the models themselves, if these count otherwise
 
 
 def worlds_on_hand(subject: Subject, records: IntArray) -> Worlds:
@@ -83,13 +84,21 @@ def worlds_on_hand(subject: Subject, records: IntArray) -> Worlds:
     lacking = np.unique((~trained_on).sum(axis=1))
     if lacking.size != 1 or lacking[0] == 0:
         raise InvalidInput("records must be in the same share of subsets each, and not in all")
-    outside = votes[~trained_on].reshape(len(records), int(lacking[0]))
-    return Worlds(votes, outside, trained_on, subject.labels[records])
+    plain = subject.plain[records]
+    outside = plain[~trained_on].reshape(len(records), int(lacking[0]))
+    models = Worlds(plain, outside, trained_on, subject.labels[records])
+    if subject.rule == "plain":
+        return models
+    counted = [
+        subject.count(row[None], subject.membership[~own])[0]
+        for row, own in zip(outside, trained_on, strict=True)
+    ]
+    return models._replace(inside=votes, outside=np.stack(counted), plain=models)
 
 
 def memorised(subject: Subject) -> FloatArray:
     """Return, of each record, how much more often models that were trained on it give its own label than others."""
-    own = subject.votes == subject.labels[:, None]
+    own = subject.plain == subject.labels[:, None]
     trained_on = subject.membership.T[subject.units]
     n_in = trained_on.sum(axis=1)
     inside = (own & trained_on).sum(axis=1) / np.maximum(n_in, 1)
@@ -164,6 +173,7 @@ def rates_of(
     n_draws: int = N_DRAWS,
 ) -> Rates:
     if answerer == "one model":
+        worlds = worlds.plain or worlds
         own_vote = worlds.inside == worlds.labels[:, None]
         inside = (own_vote & worlds.trained_on).sum(axis=1) / worlds.trained_on.sum(axis=1)
         return Rates(inside, np.asarray((worlds.outside == worlds.labels[:, None]).mean(axis=1)))

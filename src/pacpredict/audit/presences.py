@@ -73,7 +73,7 @@ def votes_without(
     n_jobs: int | None,
     progress: Progress = no_progress,
 ) -> Votes:
-    """Train all models again without some records, and let them vote on these."""
+    """Train all models again without some records, and let them vote on these; the rule of votes is not applied."""
     votes = retrain_without(
         artifact.trainer(),
         pool,
@@ -112,4 +112,16 @@ def presences(
         votes = votes_without(artifact, pool, subject, records, n_jobs=n_jobs)
         seen, which = worlds_on_hand(subject, records), f"the {len(records):,} remembered best"
         yield f"{which}, by the votes on hand", measure_all(seen, *terms)
-        yield f"{which}, by training without them", measure_all(seen._replace(outside=votes), *terms)
+        yield (
+            f"{which}, by training without them",
+            measure_all(_without(subject, records, seen, votes), *terms),
+        )
+
+
+def _without(subject: Subject, records: IntArray, seen: Worlds, votes: Votes) -> Worlds:
+    """Put the votes of models that were trained without some records into the world without them."""
+    if seen.plain is None:
+        return seen._replace(outside=votes)
+    others = np.setdiff1d(np.arange(subject.n_units), subject.units[records])
+    counted = subject.count(votes, subject.membership[:, others])
+    return seen._replace(outside=counted, plain=seen.plain._replace(outside=votes))

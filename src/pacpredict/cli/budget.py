@@ -73,4 +73,5 @@ def planned_recipe(arguments: Namespace, seed: int) -> Any:
         odds_limit=arguments.odds_limit,
         noise=arguments.noise,
     )
-    return Recipe(seed, budget, arguments.models, arguments.construction, arguments.rate, arguments.decode)
+    how = arguments.construction, arguments.rate, arguments.decode, arguments.votes
+    return Recipe(seed, budget, arguments.models, *how)

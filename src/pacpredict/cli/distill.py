@@ -17,6 +17,7 @@ from pacpredict.cli.options import (
     add_ledger,
     add_missing,
     add_other_decode,
+    add_other_votes,
     add_trust,
 )
 from pacpredict.cli.output import check_new_folder
@@ -50,6 +51,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     heads.add_arguments(parser)
     add_jobs(parser)
     add_other_decode(parser)
+    add_other_votes(parser)
     add_missing(parser)
     add_ledger(parser)
     add_trust(parser)
@@ -141,6 +143,7 @@ def _run(arguments: Namespace) -> None:
         anchor=arguments.anchor,
         trust=arguments.trust,
         decode=arguments.decode,
+        votes=arguments.votes,
         to_look=arguments.verify is not None or arguments.dry_run,
     ) as deployment:
         public = None if given is None else _public(given, deployment, arguments)

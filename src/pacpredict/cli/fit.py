@@ -29,6 +29,7 @@ from pacpredict.cli.options import (
     add_json,
     add_subsets,
     add_trust,
+    add_votes,
 )
 from pacpredict.cli.output import check_new_folder
 from pacpredict.cli.progress import progress_bar, saying_how_to_go_on
@@ -63,6 +64,7 @@ def _add_fit_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", type=count, help="makes subsets and models repeatable; never the secret")
     add_subsets(parser)
     add_decode(parser)
+    add_votes(parser)
     add_budget_arguments(parser)
     add_json(parser)
 

@@ -97,6 +97,7 @@ def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
         ("charged", "where models disagree" if privacy["charging"] == "adaptive" else "for every answer"),
         ("decoder", privacy["decoder"]),
         ("noise of argmax and map", privacy["noise"]),
+        ("votes", privacy["votes"]),
         ("odds limit", "none" if privacy["odds_limit"] is None else f"{privacy['odds_limit']:g}"),
     ]
     print_table("Spent", (), facts)

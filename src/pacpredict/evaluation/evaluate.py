@@ -7,6 +7,7 @@ from typing import Any
 
 from pacpredict import defaults
 from pacpredict.core.decode import NoiseRule
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.evaluation.crossfit import Chooser, cross_fit
 from pacpredict.evaluation.forecast import Forecast, forecast
 from pacpredict.exceptions import InvalidInput, PrivacyWarning
@@ -118,6 +119,7 @@ def evaluate(
     image_size: ImageSize | None = None,
     step_budgets: Sequence[float] = STEP_BUDGETS,
     noise: NoiseRule = defaults.NOISE,
+    votes: VoteRule = defaults.VOTES,
     n_models: int = defaults.MODELS,
     construction: Construction = defaults.CONSTRUCTION,
     rate: float = defaults.RATE,
@@ -159,7 +161,7 @@ def evaluate(
     for hint in pool.hints(X):
         warnings.warn(hint, PrivacyWarning, stacklevel=2)
     budget = Budget(min(step_budgets), max(step_budgets), noise=noise)
-    recipe = Recipe(random_state, budget, n_models, construction, rate)
+    recipe = Recipe(random_state, budget, n_models, construction, rate, votes=votes)
     return evaluate_pool(
         pool,
         lambda _: learner,

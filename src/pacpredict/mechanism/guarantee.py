@@ -55,13 +55,16 @@ class Guarantee:
         prior: float = 0.5,
         unit: str | None = None,
     ) -> "Guarantee":
-        """State what a budget promises; `state` is None before anything was answered."""
+        """State what a budget promises with a decoder; `state` is None before anything was answered.
+
+        Labels of a channel keep the limit on odds always, unless noise was ever used in the same history.
+        """
         queries, contested, spent = (
             (0, 0, 0) if state is None else (state.sequence, state.contested, state.spent_steps)
         )
         mechanism, _ = check_decoder(decode)
-        noisy = budget.total_steps if mechanism == "gaussian" else 0 if state is None else state.noisy
-        odds_delta = min(noisy * budget.step_delta, budget.odds_delta)
+        is_noisy = mechanism == "gaussian" or (state is not None and state.noisy > 0)
+        odds_delta = budget.odds_delta if is_noisy else 0.0
         return cls(
             queries=queries,
             contested=contested,

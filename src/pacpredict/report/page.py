@@ -12,6 +12,7 @@ from pacpredict.pages.sentences import marked
 from pacpredict.pages.svg import Point, histogram, over_time, reach
 from pacpredict.pages.words import day, power
 from pacpredict.promise import (
+    ABOUT_VOTES,
     FROM_THE_WHOLE_POOL,
     NEVER_TELL,
     about_the_pool,
@@ -103,7 +104,10 @@ def _how_much(report: Facts) -> Markup:
 
 def _unprotected(report: Facts) -> list[Child]:
     about, noise = report.about, report.privacy["noise"]
-    pool = " ".join(about_the_pool(decoder, noise) for decoder in report.decoders)
+    pool = " ".join(
+        [about_the_pool(decoder, noise) for decoder in report.decoders]
+        + [ABOUT_VOTES[rule] for rule in report.vote_rules]
+    )
     several = f"Several records of one person: the figures are for one {_unit(about)}. For people, fit with --person."
     return [
         tag("strong", "Being in the pool at all."),
@@ -170,7 +174,7 @@ def _deployed(report: Facts) -> Markup:
         ),
         ("classes", _listed(about["classes"])),
         ("columns", _listed([f"{n} {kind}" for kind, n in about["columns"].items()])),
-        ("answers", f"{_decoders(report)}; charged {charged}{_contested(about)}"),
+        ("answers", f"{_in_use(report)}; charged {charged}{_contested(about)}"),
         ("budget", _budget(privacy)),
     ]
     return facts(rows)
@@ -263,14 +267,16 @@ def _listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(name if len(name) <= 40 else f"{name[:39]}…" for name in names[:most]) + more
 
 
-def _decoders(report: Facts) -> str:
-    """Name the decoder in use, and what else answers on record were given by."""
-    now, others = (
-        report.privacy["decoder"],
-        [each for each in report.decoders if each != report.privacy["decoder"]],
-    )
-    before = f", on record also {' and '.join(others)}" if others else ""
-    return f"decoder {now}{before}{'' if report.verified else ' now; the history was not read'}"
+def _in_use(report: Facts) -> str:
+    """Name the decoder and the votes in use, and what else answers on record were given by."""
+    decoder = _with_others("decoder", report.privacy["decoder"], report.decoders)
+    votes = _with_others("votes", report.privacy["votes"], report.vote_rules)
+    return f"{decoder}; {votes}{'' if report.verified else ' now; the history was not read'}"
+
+
+def _with_others(what: str, now: str, every: Sequence[str]) -> str:
+    others = [each for each in every if each != now]
+    return f"{what} {now}" + (f", on record also {' and '.join(others)}" if others else "")
 
 
 def _contested(about: dict[str, Any]) -> str:

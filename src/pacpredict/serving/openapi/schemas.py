@@ -222,6 +222,7 @@ def _privacy() -> Json:
             "odds_limit": may_lack,
             "odds_delta": may_lack,
             "decoder": {"enum": ["argmax", "map", "sample"]},
+            "votes": {"enum": ["plain", "leave-one-out", "leave-two-out"]},
             "noise": {"enum": ["least", "fair"]},
             "charging": {"enum": ["adaptive", "flat"]},
             "when_exhausted": {"enum": ["halt", "unanimous", "belief"]},

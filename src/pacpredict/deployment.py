@@ -10,9 +10,10 @@ from pacpredict.artifact.artifact import LEDGER, WITNESS, Artifact
 from pacpredict.artifact.make import store_models, train_missing
 from pacpredict.artifact.workshop import Workshop
 from pacpredict.core.belief import Belief
-from pacpredict.core.decode import Decoder
+from pacpredict.core.decode import Decoder, check_decoder
+from pacpredict.core.vote_rule import VoteRule, check_vote_rule
 from pacpredict.curator import Answers, Curator, report_privacy
-from pacpredict.exceptions import LedgerConflict
+from pacpredict.exceptions import InvalidInput, LedgerConflict
 from pacpredict.learners.learner import Learner
 from pacpredict.ledger.backup import back_up
 from pacpredict.ledger.export import export
@@ -48,6 +49,7 @@ class Deployment:
         ledger: WitnessedLedger,
         *,
         decode: Decoder | None = None,
+        votes: VoteRule | None = None,
         voters: Cluster | None = None,
         at: Failpoints = nowhere,
     ) -> None:
@@ -55,6 +57,7 @@ class Deployment:
         self._voters = voters
         self._ledger = ledger
         self._decode = decode
+        self._votes = votes
         self._at = at
 
     @classmethod
@@ -66,6 +69,7 @@ class Deployment:
         anchor: str | None = None,
         trust: bool = False,
         decode: Decoder | None = None,
+        votes: VoteRule | None = None,
         to_look: bool = False,
         voters: Cluster | None = None,
         at: Failpoints = nowhere,
@@ -82,7 +86,10 @@ class Deployment:
         trust
             Lets models be loaded from files that can name code to run: only for artifacts that are one's own.
         decode
-            Another decoder than the artifact's.
+            Another decoder than the artifact's. One that was fitted to `sample` with a limit on odds keeps to it: noise
+            would keep the limit only except with a small probability, which its promise does not mention.
+        votes
+            Another rule of votes than the artifact's: "plain", "leave-one-out" or "leave-two-out".
         to_look
             Does not begin to use a ledger or an anchor elsewhere: only one that is used already may be given.
         voters
@@ -90,12 +97,15 @@ class Deployment:
         at
             Called at each step of a turn, for tests that interrupt one there.
         """
+        if votes is not None:
+            check_vote_rule(votes)  # before a ledger is opened
         artifact = Artifact.open(path, trust=trust)
+        _check_decoder_change(artifact.recipe, decode)
         home = home_of(artifact)
         if ledger is not None and not to_look:
             home.begin_at(ledger, anchor)
         opened = home.open(ledger, anchor, to_look=to_look, at=at)
-        return cls(artifact, opened, decode=decode, voters=voters, at=at)
+        return cls(artifact, opened, decode=decode, votes=votes, voters=voters, at=at)
 
     @classmethod
     def fit(
@@ -154,7 +164,7 @@ class Deployment:
     def curator(self) -> Curator:
         """What answers."""
         return Curator(
-            self.artifact.ensemble(self._voters),
+            self.artifact.ensemble(self._voters, self._votes),
             self.artifact.recipe,
             self._ledger,
             secret=self.artifact.secret(),
@@ -179,7 +189,9 @@ class Deployment:
 
     def privacy(self) -> dict[str, Any]:
         """Return the guarantee as plain values, for programs and auditors."""
-        return report_privacy(self.artifact.recipe, self.artifact.space, self._ledger.load(), self._decode)
+        return report_privacy(
+            self.artifact.recipe, self.artifact.space, self._ledger.load(), self._decode, self._votes
+        )
 
     def membership_posterior(self) -> FloatArray:
         """Return each unit's posterior probability of membership, given all answers so far.
@@ -194,6 +206,11 @@ class Deployment:
     def decoder(self) -> Decoder:
         """How new answers become labels."""
         return self._decode or self.artifact.recipe.decode
+
+    @property
+    def vote_rule(self) -> VoteRule:
+        """By which votes new answers are given."""
+        return self._votes or self.artifact.recipe.votes
 
     @property
     def location(self) -> str:
@@ -297,6 +314,18 @@ class Deployment:
 
     def __repr__(self) -> str:
         return f"Deployment({str(self.artifact.path)!r}, {self._ledger.ledger!r})"
+
+
+def _check_decoder_change(recipe: Recipe, decode: Decoder | None) -> None:
+    """Refuse noise where the promise of a channel, without an exception, was printed."""
+    if decode is None or recipe.budget.odds_limit is None or recipe.decode != "sample":
+        return
+    if check_decoder(decode)[0] == "gaussian":
+        raise InvalidInput(
+            "this deployment was fitted with sample, which keeps the odds limit in every history; with "
+            f"{decode} it would hold only except with probability {recipe.budget.odds_delta:g}. Leave --decode out, or "
+            "fit with argmax or map, which can be changed to sample later"
+        )
 
 
 def home_of(artifact: Artifact) -> Home:

@@ -11,6 +11,7 @@ from students import make_student
 
 from pacpredict.deployment import Deployment
 from pacpredict.distill.card import VERSION, Settings, card_of
+from pacpredict.distill.columns import PublicRows
 from pacpredict.distill.folder import cards, labels_file, read_card, read_labels, write_folder
 from pacpredict.distill.formats import files_of, is_file_name
 from pacpredict.distill.run import choose, gather
@@ -42,7 +43,7 @@ def rewritten(source, target, change):
 def verified(home, student, table=None):
     with Deployment.open(home / "teacher.pac", to_look=True) as deployment:
         return verify_student(
-            deployment, student, None if table is None else deployment.artifact.schema.rows(table)
+            deployment, student, None if table is None else PublicRows.of(deployment.artifact.schema, table)
         )
 
 
@@ -172,12 +173,12 @@ def remade(home, table, target, keep, rows=None):
     stated, card = read_labels(home / "student"), json.loads((home / "student" / "card.json").read_text())
     settings = Settings(**card["settings"])
     with Deployment.open(home / "teacher.pac", to_look=True) as deployment:
-        classes, schema = deployment.artifact.classes, deployment.artifact.schema
+        classes, public = deployment.artifact.classes, PublicRows.of(deployment.artifact.schema, table)
         rows = stated.rows[keep] if rows is None else rows
         labels = gather(deployment, rows, stated.sequences[keep].tolist())
         targets = choose(labels, len(labels), settings, len(classes))
         learner = student_named(settings.learner, settings.params)
-        ground = Ground.of(learner, schema, schema.rows(table).take(labels.rows))
+        ground = Ground.of(learner, public.schema, public.rows.take(labels.rows))
         student = train_student(learner, ground, classes, targets, seed=settings.seed)
         own = card_of(deployment, labels, targets, settings, [], len(table), student.notes, None)
         files = files_of(student) | {"labels.csv": labels_file(labels, targets.kept, classes.values)}

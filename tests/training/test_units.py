@@ -151,7 +151,7 @@ def test_models_are_trained_on_whole_persons(construction):
     made = quick_fit(
         Pool.of(table, labels, persons=persons), learner_for(KNeighborsClassifier(1)), how
     )  # whose models keep what they were trained on
-    trained = np.array([np.isin(table[:, 0], one.model._fit_X[:, 0]) for one in made.models])
+    trained = np.array([np.isin(table[:, 0], one.model[-1]._fit_X[:, 0]) for one in made.models])
     for i in range(8):
         assert np.array_equal(np.flatnonzero(trained[i]), made.trained_on(i))
     for person in set(persons):

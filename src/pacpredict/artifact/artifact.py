@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from pacpredict import npz
 from pacpredict.core.attacks import QUESTIONS
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.evaluation.contested import Contested
 from pacpredict.exceptions import InvalidArtifact, InvalidInput, UntrustedArtifact
 from pacpredict.files import read_json, sha256_of
@@ -162,11 +163,14 @@ class Artifact:
             # Without its cause, which would show what is in the file.
             raise InvalidArtifact(f"{self.path / SECRET} is damaged") from None
 
-    def ensemble(self, cluster: Cluster | None = None) -> Ensemble:
-        """Load the models, ready to vote, here or on the nodes of a cluster."""
+    def ensemble(self, cluster: Cluster | None = None, rule: VoteRule | None = None) -> Ensemble:
+        """Load the models, ready to vote, here or on the nodes of a cluster; by another rule than the recipe's."""
         self._check_trust()
         voter = self._voter() if cluster is None else Spread(cluster, self._stored())
-        return Ensemble(self.schema, self.classes, self.learner, voter, self.recipe.n_models, self.space)
+        recipe = self.recipe
+        return Ensemble(
+            self.schema, self.classes, self.learner, voter, recipe.n_models, self.space, rule or recipe.votes
+        )
 
     def records(self) -> list[dict[str, Any]]:
         """Return what was written down about each model."""

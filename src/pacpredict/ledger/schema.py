@@ -7,7 +7,7 @@ from pacpredict.exceptions import LedgerDamaged, LedgerError
 from pacpredict.show import explain_format
 
 # Raise it with every change of the tables, of a record's bytes or of the state's. No earlier format is read.
-VERSION = 5
+VERSION = 6
 
 Run = Callable[..., list[tuple[Any, ...]]]  # a statement, and values for its question marks
 
@@ -50,6 +50,7 @@ _TABLES = (
         sequence {integer} PRIMARY KEY,
         digest {blob},
         kind TEXT NOT NULL,
+        votes TEXT NOT NULL,
         client TEXT,
         request {blob},
         asked {blob},

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.exceptions import LedgerConflict
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.types import FloatArray, Votes
@@ -61,6 +62,7 @@ class Entry(NamedTuple):
     client: str | None = None
     request: bytes | None = None  # digest of the request's id and client
     asked: bytes | None = None  # digest of all questions of that request
+    votes: VoteRule = "plain"  # how the votes came from those of the models
 
     def __repr__(self) -> str:
         return f"Entry(sequence={self.sequence}, charged_steps={self.charged_steps}, label={self.label})"

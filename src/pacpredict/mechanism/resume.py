@@ -13,10 +13,10 @@ from pacpredict.mechanism.secret import Secret
 
 
 def describe_origin(prior: Belief, n_classes: int, budget: Budget) -> bytes:
-    """Digest what a history replays from: prior, label space, and the limit on odds."""
+    """Digest what a history replays from: prior, label space, limit on odds, and kind of noise."""
     limit = [] if budget.odds_limit is None else [budget.odds_limit, budget.step_delta]
     about = n_classes.to_bytes(8, "little") + prior.log_probabilities.astype("<f8").tobytes()
-    return hashlib.sha256(about + np.array(limit, "<f8").tobytes()).digest()
+    return hashlib.sha256(about + np.array(limit, "<f8").tobytes() + budget.noise.encode()).digest()
 
 
 def first_state(recorded: State | None, snapshot: State | None, fresh: State) -> State:
@@ -66,7 +66,8 @@ def check_state(state: State, fresh: State) -> None:
         )
     if state.origin != fresh.origin:
         raise InvalidBelief(
-            "the state began from another prior, number of classes or limit on odds; continue with those it began from"
+            "the state began from another prior, number of classes, limit on odds or kind of noise; continue with "
+            "those it began from"
         )
     Belief(state.log_belief)  # refuses what is no distribution
     if not (

@@ -180,6 +180,7 @@ def _open(settings: Settings) -> Deployment:
         anchor=settings.anchor,
         trust=settings.trust,
         decode=settings.decode,
+        votes=settings.votes,
         voters=settings.voters,
     )
 

@@ -1,14 +1,14 @@
 """Models and mechanism together: something that can be asked."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pacpredict.core.bounds import DEFAULT_DELTA
-from pacpredict.core.decode import Decoder, check_decoder
+from pacpredict.core.decode import Decoder
 from pacpredict.exceptions import PacPredictError
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.mechanism.guarantee import Guarantee
@@ -16,6 +16,7 @@ from pacpredict.mechanism.ledger import Failpoints, Ledger, State, nowhere
 from pacpredict.mechanism.question import NO_BALLOTS, UNVOTED, Ballots, Known, Release, Request, own_digest
 from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
+from pacpredict.promise import explain_priors
 from pacpredict.rows.kind import AnyRows
 from pacpredict.training.ensemble import Ensemble
 from pacpredict.training.recipe import Recipe
@@ -145,7 +146,10 @@ class Curator:
 
     def guarantee(self, prior: float | None = None) -> Guarantee:
         """Bound the success of any attack with this prior; by default of membership inference."""
-        return self.session.guarantee(self.ensemble.space.priors["membership"] if prior is None else prior)
+        space = self.ensemble.space
+        if prior is not None and prior != space.priors["membership"]:
+            return replace(self.session.guarantee(prior), unit=None)
+        return replace(self.session.guarantee(space.priors["membership"]), unit=space.units.kind)
 
     def membership_posterior(self) -> FloatArray:
         """Return each unit's posterior probability of membership, given all answers so far.
@@ -195,23 +199,23 @@ def report_privacy(
     """
     budget = recipe.budget
     decoder = decode or recipe.decode
-    promise = Guarantee.of(budget, decoder, state, space.priors["membership"])
+    unit, bounds = space.units.kind, space.bounds(budget.total)
+    promise = Guarantee.of(budget, decoder, state, space.priors["membership"], unit)
     return {
         "queries": promise.queries,
         "contested": promise.contested,
         "spent_nats": promise.spent_nats,
         "total_nats": promise.total_nats,
         "step_budget_nats": budget.step,
-        "bounds": space.bounds(budget.total),
+        "bounds": bounds,
         "fpr": promise.fpr,
         "tpr": promise.tpr,
         "odds_limit": promise.odds_limit,
         "odds_delta": None if promise.odds_limit is None else promise.odds_delta,
-        "epsilon": promise.epsilon,
-        "epsilon_tpr": promise.epsilon_tpr,
-        "delta": DEFAULT_DELTA,
         "decoder": decoder,
-        "noise": budget.noise if check_decoder(decoder)[0] == "gaussian" else None,
+        "noise": budget.noise,
         "charging": budget.charging,
         "when_exhausted": budget.when_exhausted,
+        "promise": promise.promise().to_json(),
+        "explanations": explain_priors(bounds, unit),
     }

@@ -1,4 +1,4 @@
-"""PrivateClassifier: a scikit-learn classifier whose predictions come with a proof of how little they reveal."""
+"""PrivateClassifier: a scikit-learn classifier with a proof that predictions hide who was in the training set."""
 
 import warnings
 from collections.abc import Mapping
@@ -43,9 +43,10 @@ from pacpredict.training.weights import check_weights, where
 class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Trains classifiers on random halves of the data and answers as one of them, the secret one, with noise.
 
-    By default a million predictions on which the models disagree are answered, at 2**-32 nats each, and no attack on
-    membership is right in more than 51.08 % of cases; when the total is spent, `predict` raises BudgetExhausted. A row
-    that was asked before gets the same answer at no charge.
+    What is protected is which half was drawn: `guarantee().promise()` says in four sentences what is promised about it
+    and what is not. By default a million predictions on which the models disagree are answered, at 2**-32 nats each;
+    when the total is spent, `predict` raises BudgetExhausted. A row that was asked before gets the same answer at no
+    charge.
 
     Each fit is a deployment: two fits on the same data draw two secrets, answer differently, and reveal more together.
     Searches and cross-validation fit and ask many times: use `pacpredict.evaluate` for that. A fitted classifier does
@@ -60,13 +61,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         "hist-gradient-boosting", "random-forest", ...
     n_models
         How many subsets and models, an even number.
-    queries, success, tpr, fpr, epsilon
+    queries, success, tpr, fpr
         What is wanted: how many predictions on which the models disagree, and the highest success rate of attacks on
-        membership; or the highest rate `tpr` of true positives at the rate `fpr` of false ones; or the epsilon whose
-        (epsilon, 1e-5)-DP would limit the success rate as much.
+        membership; or the highest rate `tpr` of true positives at the rate `fpr` of false ones.
     step_budget, total_budget
-        The same in nats: per answer and in all. Give at most two of queries, step_budget and a target (success, tpr,
-        epsilon or total_budget); `plan_budget` says what stands in for those that are not given.
+        The same in nats: per answer and in all. Give at most two of queries, step_budget and a target (success, tpr
+        or total_budget); `plan_budget` says what stands in for those that are not given.
     decode
         "argmax" (the paper's), "map", which is more accurate, or "sample", a label released through a finite channel;
         docs/threat-model.md says what they mean.
@@ -128,7 +128,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         success: float | None = None,
         tpr: float | None = None,
         fpr: float = DEFAULT_FPR,
-        epsilon: float | None = None,
         step_budget: float | None = None,
         total_budget: float | None = None,
         decode: Decoder = defaults.DECODE,
@@ -155,7 +154,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.success = success
         self.tpr = tpr
         self.fpr = fpr
-        self.epsilon = epsilon
         self.step_budget = step_budget
         self.total_budget = total_budget
         self.decode = decode
@@ -259,7 +257,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return accuracy
 
     def guarantee(self, prior: float | None = None) -> Guarantee:
-        """Bound the success of any attack with this prior; by default of membership inference."""
+        """Bound the success of any attack with this prior; by default of membership inference.
+
+        `guarantee().promise()` words it: on average, at a low false-positive rate, in every history, and what is not
+        promised.
+        """
         check_is_fitted(self)
         return self.curator_.guarantee(prior)
 
@@ -334,7 +336,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             success=self.success,
             tpr=self.tpr,
             fpr=self.fpr,
-            epsilon=self.epsilon,
             total=self.total_budget,
             step=self.step_budget,
             prior=membership_prior(self.rate, self.n_models),

@@ -32,7 +32,7 @@ def test_the_card_says_what_holds(made):
     assert card == json.loads(json.dumps(done.card))
     with Deployment.open(home / "teacher.pac") as deployment:
         privacy, link = deployment.privacy(), deployment.link()
-    for name in ("bounds", "tpr", "fpr", "odds_limit", "epsilon", "total_nats"):
+    for name in ("bounds", "tpr", "fpr", "odds_limit", "odds_delta", "total_nats"):
         assert card["promise"][name] == privacy[name]
     assert card["promise"]["bounds"]["membership"]["success"] == success_bound(1000 * STEP)
     history = card["history"]
@@ -85,11 +85,11 @@ def test_the_cards_for_people(made):
     home, _, done = made
     text, page = ((home / "student" / name).read_text() for name in ("card.md", "card.html"))
     for said in (
-        "from this model together with everything that the deployment has answered and ever will",
+        "this model together with everything that the deployment has answered and ever will",
         "whoever else is answered by the deployment, before or after, counts as well",
         "30 of them were answers to other queries",
-        "Being among the records from which training sets are drawn.",
-        "they are not differential privacy",
+        "Being in the pool of records from which the training set was drawn.",
+        "What a single record of the pool says, such as its label",
         done.card["history"]["chain"],
     ):
         assert said in text

@@ -110,7 +110,7 @@ def _complain(message: str) -> None:
 def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="pacpredict",
-        description="Serve a classifier's predictions with a proof of how little they reveal.",
+        description="Serve a classifier's predictions with a proof that they hide who was in the training set.",
         epilog="pacpredict COMMAND --help shows an example of each command.",
         allow_abbrev=False,
     )

@@ -229,9 +229,7 @@ def _distill(
         f"{privacy['spent_nats']:.6g} of {privacy['total_nats']:.6g} nats are spent by now"
     )
     if card["evaluation"] is not None:
-        print(
-            f"{100 * card['evaluation']['accuracy']:.2f} % of {card['evaluation']['rows']:,} rows are right"
-        )
+        print(f"{100 * card['evaluation']['accuracy']:.2f}% of {card['evaluation']['rows']:,} rows are right")
     print(f"what it promises: {arguments.out / 'card.md'}, card.html, card.json")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pacpredict.core.attacks import NOT_PREVENTED
 
 _BAR_WIDTH = 10
-BAR_COLUMN = "0 to 100 %"
+BAR_COLUMN = "0 to 100%"
 BAR_LEGEND = "= a guess without any answer   # what the answers may add"
 
 
@@ -111,12 +111,12 @@ def print_attacks(title: str, attacks: Sequence[tuple[str, float, float]]) -> No
 def percent_at_most(probability: float) -> str:
     """Return a success rate in percent, rounded up as bounds are."""
     exact = Decimal(repr(probability)).scaleb(2)
-    return f"{exact.quantize(Decimal('0.0001'), rounding=ROUND_CEILING)} %"
+    return f"{exact.quantize(Decimal('0.0001'), rounding=ROUND_CEILING)}%"
 
 
 def percent(rate: float) -> str:
     """Return a rate that somebody chose, in percent, without needless digits."""
-    return f"{100 * rate:g} %"
+    return f"{100 * rate:g}%"
 
 
 def at_most(value: float) -> str:

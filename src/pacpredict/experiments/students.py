@@ -8,7 +8,7 @@ import numpy as np
 from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.cli.progress import progress_bar
-from pacpredict.core.bounds import epsilon_for_success, success_bound
+from pacpredict.core.bounds import success_bound
 from pacpredict.core.decode import Decoder
 from pacpredict.core.filters import Filter
 from pacpredict.distill.labels import Labels, Targets, last_of, targets_of
@@ -171,7 +171,6 @@ def budgets(study: Study, ends: Sequence[int]) -> list[dict[str, float]]:
             "rows": end,
             "nats": end * _STEP,
             "success": success_bound(end * _STEP),
-            "epsilon": epsilon_for_success(success_bound(end * _STEP)),
             "contested": contested,
         }
         for end in ends

@@ -18,7 +18,6 @@ def plan_budget(
     success: float | None = None,
     tpr: float | None = None,
     fpr: float = DEFAULT_FPR,
-    epsilon: float | None = None,
     total: float | None = None,
     step: float | None = None,
     prior: float = 0.5,
@@ -29,11 +28,11 @@ def plan_budget(
 ) -> Budget:
     """Return the budget that follows from what was asked for; `odds_limit="auto"` is the limit proposed for its total.
 
-    Two of number of queries, target (`success`, `tpr`, `epsilon` or `total`) and `step` decide; all three are refused.
+    Two of number of queries, target (`success`, `tpr` or `total`) and `step` decide; all three are refused.
     The default target stands in for a missing one, unless queries and step decide together what they amount to; a
     million queries stand in where neither they nor the step were given.
     """
-    has_target = any(target is not None for target in (success, tpr, epsilon, total))
+    has_target = any(target is not None for target in (success, tpr, total))
     if not has_target and (queries is None or step is None):
         total = defaults.TOTAL_BUDGET
     if queries is None and step is None:
@@ -42,10 +41,9 @@ def plan_budget(
         queries=queries,
         success=success,
         tpr=tpr,
-        epsilon=epsilon,
         total_budget=total,
         step_budget=step,
-        prior=0.5 if success is tpr is epsilon is None else prior,  # queries and nats do not refer to it
+        prior=0.5 if success is tpr is None else prior,  # queries and nats do not refer to it
         fpr=fpr,
     )
     total = made.total_budget_nats

@@ -117,7 +117,8 @@ class Session:
 
     def guarantee(self, prior: float = 0.5) -> Guarantee:
         """Bound the success of any attack with this prior (0.5: is a given record in the training set?)."""
-        return Guarantee.of(self.budget, self.decode, self.snapshot(), prior)
+        unit = "record" if prior == 0.5 else None
+        return Guarantee.of(self.budget, self.decode, self.snapshot(), prior, unit)
 
     def answer(self, votes: npt.ArrayLike) -> Release:
         """Answer one query, given the labels of all models (n_models,)."""

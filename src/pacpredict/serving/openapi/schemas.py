@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pacpredict.promise import Promise
 from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.kind import AnySchema
 from pacpredict.rows.texts import TextSchema
@@ -220,12 +221,11 @@ def _privacy() -> Json:
             "tpr": _RATE,
             "odds_limit": may_lack,
             "odds_delta": may_lack,
-            "epsilon": may_lack,
-            "epsilon_tpr": _RATE,
-            "delta": _RATE,
             "decoder": {"enum": ["argmax", "map", "sample"]},
-            "noise": {"enum": ["least", "fair", None]},
+            "noise": {"enum": ["least", "fair"]},
             "charging": {"enum": ["adaptive", "flat"]},
             "when_exhausted": {"enum": ["halt", "unanimous", "belief"]},
+            "promise": object_of({name: {"type": "string"} for name in Promise._fields}),
+            "explanations": _list({"type": "string"}),
         }
     )

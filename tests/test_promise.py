@@ -15,6 +15,7 @@ from pacpredict.cli import main
 from pacpredict.core.roc import tpr_bound, tpr_for_epsilon
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidInput
+from pacpredict.pages.svg import reach
 from pacpredict.promise import (
     NEVER_TELL,
     NOT_PROMISED,
@@ -196,3 +197,37 @@ def test_priors_above_a_half_are_explained():
     (unknown,) = explain_priors(dict.fromkeys(bounds, bound(0.5)) | {"model": bound(1.0)}, "person")
     assert "could not be counted" in unknown
     assert explain_priors(dict.fromkeys(bounds, bound(0.5)), "person") == []
+
+
+def test_noise_is_refused_where_no_exception_was_promised(tmp_path):
+    """A deployment fitted with `sample` promises its limit without exception, so it does not change to noise."""
+    fit_teacher(tmp_path / "it.pac", decode="sample", odds_limit=LIMIT)
+    for decode in ("argmax", "map"):
+        with pytest.raises(InvalidInput, match="except with probability 1e-09"):
+            Deployment.open(tmp_path / "it.pac", decode=decode)
+    with Deployment.open(tmp_path / "it.pac", decode="sample") as deployment:
+        assert deployment.privacy()["odds_delta"] == 0
+        assert "except" not in deployment.privacy()["promise"]["every_history"]
+
+
+def test_every_decoder_of_a_noisy_deployment_has_one_promise(teacher):
+    """A deployment that may use noise promises its limit except with probability 1e-9, whatever decodes now."""
+    path, _ = teacher
+    sentences = set()
+    for decode in (None, *DECODERS):
+        with Deployment.open(path, decode=decode) as deployment:
+            sentences |= {deployment.privacy()["promise"]["every_history"]}
+            sentences |= {plain(deployment.curator.guarantee().promise().every_history)}
+    (sentence,) = sentences
+    assert sentence.endswith("except with probability 1e-9.")
+
+
+@pytest.mark.parametrize(("rate", "publishes"), [(0.5, True), (1 / 32, False)])
+def test_replies_publish_the_training_set_only_where_they_do(rate, publishes):
+    """With small subsets nearly every guess is "not a member", and right: that is not the training set."""
+    assert ("all but publish the training set" in why_never(32, rate, "person")) == publishes
+
+
+def test_pictures_round_bounds_up():
+    """The text of a picture is a bound like any other."""
+    assert "at most 14.3% ever" in str(reach(1 / 7, 0.142905))

@@ -92,7 +92,7 @@ def _who(about: dict[str, Any]) -> str:
     whose = "with all of their records" if unit == "person" else "each with all that are identical to it"
     return (
         f"{about['units']:,} {units}, {whose}: {about['records']:,} records in all, the pool. What is protected is "
-        f"which half of them was the training set, and so, for every {unit}, whether it was in it."
+        f"which half of them was the training set, and so whether any given {unit} was in it."
     )
 
 

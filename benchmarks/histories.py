@@ -35,7 +35,7 @@ TOGETHER = 20_000
 
 def home_in(folder: Path) -> Home:
     """Return the home of a ledger in a folder; an empty folder gets one."""
-    home = Home(folder / "ledger.sqlite", folder / "witness.jsonl", folder / "none", DEPLOYMENT, KEY)
+    home = Home(folder / "ledger.sqlite", folder / "witness.jsonl", DEPLOYMENT, KEY)
     if not home.ledger.exists():
         folder.mkdir(parents=True, exist_ok=True)
         home.found(str(home.ledger))
@@ -77,7 +77,7 @@ def answer(
     ):
         question = None if kind == "agreed" else votes[q]
         digest = digest_start(first + q) + noise[24 * q : 24 * q + 24]
-        entries.append(Entry(first + q, charged, label, question, noisy, digest, kind))
+        entries.append(Entry(first + q, charged, label, kind, question, noisy, digest))
     after = replace(
         before,
         sequence=before.sequence + len(votes),

@@ -85,7 +85,7 @@ def measure(kind: str, ledger: Ledger, rounds: int) -> Iterator[dict[str, object
 def open_ledgers(directory: Path | None, url: str | None) -> Iterator[dict[str, Ledger]]:
     with tempfile.TemporaryDirectory(dir=directory) as name, ExitStack() as opened:
         folder = Path(name)
-        home = Home(folder / "own", folder / "witness", folder / "old witness", DEPLOYMENT, KEY)
+        home = Home(folder / "own", folder / "witness", DEPLOYMENT, KEY)
         home.found(str(home.ledger))
         sqlite = SqliteLedger(folder / "ledger", key=KEY, deployment=DEPLOYMENT)
         ledgers: dict[str, Ledger] = {

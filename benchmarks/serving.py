@@ -14,6 +14,7 @@ rest.
     python benchmarks/serving.py            a table, and the private server's figures as parts of the other's
     python benchmarks/serving.py --fastapi  the private server beside a model that FastAPI serves as in its tutorials
     python benchmarks/serving.py --access   the private server with keys and metrics beside itself without, in turns
+    python benchmarks/serving.py --votes    leave-one-out votes beside plain ones, in turns
     python benchmarks/serving.py --json     an object with `cases`
 
 The artifact is fitted once (a few minutes) and kept in the user's cache; PACPREDICT_DATA says where the data is.
@@ -282,9 +283,9 @@ def free_port() -> int:
 
 def start(server: str, artifact: Path, port: int) -> subprocess.Popen[bytes]:
     serve = [str(Path(sys.executable).parent / "pacpredict"), "serve", str(artifact), "--name", NAME]
-    uncounted = ["--no-metrics"] if server == "plain" else []
+    own = {"plain": ["--no-metrics"], "leave-one-out": ["--votes", "leave-one-out"]}.get(server, [])
     stand_in = [sys.executable, __file__, "--stand-in", server, str(artifact)]
-    command = [*(stand_in if server in STAND_INS else [*serve, *uncounted]), "--port", str(port)]
+    command = [*(stand_in if server in STAND_INS else [*serve, *own]), "--port", str(port)]
     # XGBoost's own threads, of which only FastAPI's server has some, would be slower than one.
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
     while process.poll() is None:
@@ -366,6 +367,15 @@ def show_parts(mine: Sequence[Measured], its: Sequence[Measured]) -> None:
     )
 
 
+def _servers(options: argparse.Namespace) -> tuple[str, str]:
+    """Choose the two servers that are compared."""
+    if options.access:
+        return "guarded", "plain"
+    if options.votes:
+        return "leave-one-out", "private"
+    return "private", "fastapi" if options.fastapi else "unprotected"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -380,6 +390,7 @@ def main() -> None:
     beside = parser.add_mutually_exclusive_group()
     beside.add_argument("--fastapi", action="store_true", help="compare with a model behind FastAPI")
     beside.add_argument("--access", action="store_true", help="compare with and without keys and metrics")
+    beside.add_argument("--votes", action="store_true", help="compare leave-one-out votes with plain ones")
     parser.add_argument("--load", nargs=7, help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -391,13 +402,9 @@ def main() -> None:
         name, path = options.stand_in
         STAND_INS[name](Path(path), options.port)
         return
-    servers = (
-        ("guarded", "plain")
-        if options.access
-        else ("private", "fastapi" if options.fastapi else "unprotected")
-    )
+    servers = _servers(options)
     kinds = [Kind(n_clients, n_rows, 0) for n_rows, n_clients in product(ROWS, CLIENTS)]
-    if not options.access:
+    if not options.access and not options.votes:
         kinds.append(Kind(1, 1, OTHERS))
     rounds = measure(census.fitted(options.artifact).path, options.seconds, options.rounds, servers, kinds)
     cases = [_middle(rounds[each]) for each in product(servers, kinds)]

@@ -67,9 +67,8 @@ class Outcome:
     odds_limit: float
     stealing_prior: float
     stealing_success: float
-    epsilon: float
-    epsilon_tpr: float
-    most_exposed: float
+    largest_posterior: float
+    promise: str
 
 
 def main() -> int:
@@ -180,9 +179,8 @@ def deploy(
         odds_limit=budget.odds_limit or math.inf,
         stealing_prior=thief.prior,
         stealing_success=thief.success,
-        epsilon=member.epsilon,
-        epsilon_tpr=member.epsilon_tpr,
-        most_exposed=float(np.maximum(posterior, 1 - posterior).max()),
+        largest_posterior=float(np.maximum(posterior, 1 - posterior).max()),
+        promise=str(member.promise()),
     )
 
 
@@ -210,43 +208,35 @@ def show(votes: npt.NDArray[np.int16], budget: Budget, plain: float, outcomes: l
         table.add_row(label, without, *values)
     console = Console(highlight=False)
     console.print(table)
+    console.print(f"{outcomes[0].decoder} promises:\n{outcomes[0].promise}")
     console.print(
-        f"However cleverly somebody asks, they can tell whether a given record was trained on at most "
-        f"{at_most(outcomes[0].membership_success)} of the time on average over the whole life of a deployment, where "
-        f"tossing a coin gives 50 %; and in no history do anybody's odds move by more than a factor of "
-        f"{math.exp(outcomes[0].odds_limit):.3g}. From the answers above, the most exposed record can be told "
-        f"{percent(max(o.most_exposed for o in outcomes), 4)} of the time."
-    )
-    console.print(
-        "The proof is about which half of the pool was trained on, not about who is in the pool (map does better "
-        "than one model because its answers tend to the vote of all), and it is about one deployment: to serve "
-        "several would add up what they spend."
+        "From the answers above, the membership of any record is guessed right at most "
+        f"{percent(max(o.largest_posterior for o in outcomes), 4)} of the time. map does better than one model because "
+        "its answers tend to the vote of all; to serve several deployments over one pool would add up what they spend."
     )
 
 
 def rows(plain: float, outcomes: list[Outcome]) -> Iterator[tuple[str, str, list[str]]]:
-    false = f"{100 * outcomes[0].fpr:g} %"
+    false = f"{100 * outcomes[0].fpr:g}%"
     yield "accuracy", percent(plain), [percent(o.accuracy) for o in outcomes]
     yield "models differ on", "", [f"{o.contested} queries" for o in outcomes]
     yield "spent, in nats", "", [f"{o.spent_nats:.3g}" for o in outcomes]
     yield "total, in nats", "no limit", [f"{o.total_nats:.3g}" for o in outcomes]
-    yield "membership told, at most", "100 %", [at_most(o.membership_success) for o in outcomes]
-    yield f"  at {false} false alarms", "100 %", [at_most(o.tpr) for o in outcomes]
-    yield "odds moved by, at most", "no limit", [f"x {math.exp(o.odds_limit):.3g}" for o in outcomes]
-    yield "model named, at most", "100 %", [at_most(o.stealing_success) for o in outcomes]
+    yield "membership success, at most", "100%", [at_most(o.membership_success) for o in outcomes]
+    yield f"  true positives at {false}", "100%", [at_most(o.tpr) for o in outcomes]
+    yield "odds limit", "none", [f"{o.odds_limit:g}" for o in outcomes]
+    yield "model named, at most", "100%", [at_most(o.stealing_success) for o in outcomes]
     yield "  by guessing", "", [percent(o.stealing_prior) for o in outcomes]
-    yield "epsilon, average success", "none", [f"{o.epsilon:.3g}" for o in outcomes]
-    yield f"  at {false} false alarms", "", [at_most(o.epsilon_tpr) for o in outcomes]
-    yield "most exposed record told", "", [percent(o.most_exposed, 4) for o in outcomes]
+    yield "largest posterior", "", [percent(o.largest_posterior, 4) for o in outcomes]
 
 
 def percent(rate: float, digits: int = 2) -> str:
-    return f"{100 * rate:.{digits}f} %"
+    return f"{100 * rate:.{digits}f}%"
 
 
 def at_most(rate: float) -> str:
     """Write a bound in percent, rounded up."""
-    return f"{math.ceil(10_000 * rate) / 100:.2f} %"
+    return f"{math.ceil(10_000 * rate) / 100:.2f}%"
 
 
 if __name__ == "__main__":

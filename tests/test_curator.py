@@ -6,7 +6,7 @@ from broken_ledger import BrokenLedger
 from records import mixed_pool, mixed_table, quick_fit, recipe
 
 from pacpredict.core.belief import Belief
-from pacpredict.core.bounds import epsilon_for_success, success_bound
+from pacpredict.core.bounds import success_bound
 from pacpredict.curator import Curator, Inquiry, report_privacy
 from pacpredict.exceptions import (
     BudgetExhausted,
@@ -57,7 +57,7 @@ def test_answers_come_from_the_secret_model():
     "spoil",
     [
         lambda table: table.drop(columns="age"),
-        lambda table: table.assign(job="smuggler"),
+        lambda table: table.assign(married="perhaps"),
         lambda table: table[:0],
         lambda table: table.assign(age=[*range(39), np.inf]),
     ],
@@ -111,7 +111,7 @@ def test_the_report_is_the_guarantee():
     spent = curator.guarantee().spent_nats
     assert report["spent_nats"] == spent > 0
     assert report["queries"] == 40
-    assert report["epsilon"] == epsilon_for_success(success_bound(0.5, 0.75))
+    assert report["promise"] == curator.guarantee().promise().to_json()
     assert {attack: bound["prior"] for attack, bound in report["bounds"].items()} == space.priors
     assert report["bounds"]["membership"]["prior"] == 0.75
     for bound in report["bounds"].values():

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from programs import occupied
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
+ADDRESS = re.compile(r"(?<=http://127\.0\.0\.1:)(\d+)")
 FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.(?:py|md|toml|txt|json|yml)|(?:[\w.-]+/)+")
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -59,11 +61,13 @@ def test_page_runs(page, tmp_path, monkeypatch):
     """From top to bottom in one folder, Python blocks run and commands print what is written below them."""
     monkeypatch.chdir(tmp_path)
     with ExitStack() as background:
+        for port in set(ADDRESS.findall(page.read_text())):
+            background.enter_context(occupied(int(port)))
         run_page(page, tmp_path, background)
 
 
 def run_page(page, folder, background):
-    namespace, printed = {"__name__": "docs"}, None
+    namespace, printed, ports = {"__name__": "docs"}, None, {}
     for block in blocks(page):
         if block.language == "python":
             output = io.StringIO()
@@ -75,18 +79,19 @@ def run_page(page, folder, background):
             printed = None
         elif block.language == "console":
             for command, expected in commands(block):
-                check_command(command, expected, folder, background)
+                check_command(command, expected, folder, background, ports)
 
 
-def check_command(command, expected, folder, background):
+def check_command(command, expected, folder, background, ports):
+    """Run a command and compare; `ports` has, of each that is written, the one that its server has really taken."""
+    command = ADDRESS.sub(lambda found: ports.get(found[1], found[1]), command)
     program, *arguments = shlex.split(command.replace("$'", "'"))
     if program == "pacpredict" and arguments[-1] == "&":
-        start(
-            Path(sys.executable).with_name("pacpredict"),
-            *arguments[:-1],
-            expected=expected,
-            background=background,
-        )
+        written = ADDRESS.search(expected)[1]
+        arguments[-1:] = ["--port", "0"]  # the last one counts
+        announced = start(Path(sys.executable).with_name("pacpredict"), *arguments, background=background)
+        ports[written] = ADDRESS.search(announced)[1]
+        assert_printed(announced, ADDRESS.sub(ports[written], expected))
     elif program == "curl":
         arguments = [argument.replace("\\n", "\n") for argument in arguments]  # as the shell reads $'...'
         assert_printed(run(program, *arguments, cwd=folder).stdout, expected)
@@ -158,14 +163,14 @@ def test_output_of_the_confidence_levels_is_quoted_as_it_is():
     assert output in (ROOT / "docs" / "theory.md").read_text()
 
 
-def start(*command, expected, background):
-    """Start what goes on in the background, until the page ends, and wait for what it prints first."""
+def start(*command, background):
+    """Start what goes on in the background, until the page ends, and return what it prints first."""
     process = background.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
     background.callback(process.kill)
     announced = process.stderr.readline()
     if "compiling" in announced:
         announced = process.stderr.readline()
-    assert_printed(announced, expected)
+    return announced
 
 
 def run(*command, cwd):

@@ -331,7 +331,8 @@ def test_lists_arrays_and_frames_are_the_same():
 def test_save_and_load(tmp_path):
     """A deployment goes on from its artifact: same answers, same spending, no second copy."""
     table = mixed_table()
-    classifier = small(step_budget=2.0**-8, total_budget=10.0).fit(table, labels_of(table))
+    how = {"step_budget": 2.0**-8, "total_budget": 10.0, "noise": "fair", "min_category": 4}
+    classifier = small(**how).fit(table, labels_of(table))
     queries = mixed_table(40, seed=3)
     first, before = classifier.predict(queries), classifier.guarantee()
     classifier.save(tmp_path / "a.pac")
@@ -470,7 +471,7 @@ X20 = np.arange(40.0).reshape(20, 2)
         (X20, np.arange(20) % 2, {"rate": 0.01}, InvalidInput, "at least one and not all"),
         (X20, np.arange(20) % 2, {"step_budget": -1.0}, InvalidBudget, "step_budget"),
         (X20, np.arange(20) % 2, {"random_state": -1}, InvalidInput, "at least 0"),
-        (X20, np.arange(20) % 2, {"unknown": "guess"}, InvalidInput, "'refuse' or 'missing'"),
+        (X20, np.arange(20) % 2, {"min_category": 0}, InvalidInput, "min_category must be"),
         (X20, np.arange(20) / 7, {}, ValueError, "Unknown label type: continuous"),
         (X20, np.arange(19) % 2, {}, InvalidTable, "20 records and 19 labels"),
     ],
@@ -491,12 +492,8 @@ def queries(**changes):
     [
         (queries().drop(columns="job"), "job|feature names"),
         (queries(more=1), "more|feature names"),
-        (queries(job="smuggler"), "'smuggler' is none of the categories"),
+        (queries(job=[["smuggler"]] * 20), "expected a category, got a value of type list"),
         (queries(age="old"), "expected a number, got 'old'"),
-        (
-            queries(age=np.nan),
-            "column 'age', row 0 .*: the value is missing, which this column does not allow",
-        ),
         (queries(hours=np.inf), "expected a finite number"),
         (queries(note=3), "expected a text"),
         (queries(married="perhaps"), "expected true, false"),
@@ -524,16 +521,28 @@ def test_the_number_of_columns_is_checked():
 def test_errors_name_row_and_column(fitted):
     """Of many rows, the one that is wrong is named."""
     table = queries()
-    table.loc[13, "age"] = None
+    table["age"] = table["age"].astype(object)
+    table.loc[13, "age"] = "old"
     with pytest.raises(InvalidQuery, match=r"column 'age', row 13 \(from 0\)"):
         fitted.predict(table)
 
 
-def test_unknown_values_can_be_taken_as_missing():
-    """With unknown="missing" new categories and missing values are answered."""
-    table = mixed_table()
-    classifier = small(unknown="missing").fit(table, labels_of(table))
-    assert len(classifier.predict(queries(job="smuggler", age=np.nan))) == 20
+def test_what_training_never_had_is_answered(fitted):
+    """New categories are one, and answered; so are missing values, whether or not training had some."""
+    before = fitted.guarantee().queries
+    answers = fitted.predict(queries(job="smuggler", age=np.nan))
+    assert np.array_equal(fitted.predict(queries(job="pirate", age=np.nan)), answers)
+    assert fitted.guarantee().queries == before + 20
+
+
+def test_rare_categories_are_not_listed():
+    """A category that fewer than `min_category` units have is "other", and the minimum is remembered."""
+    table = mixed_table().assign(job=["smuggler"] * 3 + ["clerk"] * 117)
+    listed = [
+        small(min_category=least).fit(table, labels_of(table)).curator_.ensemble.schema.columns[2].categories
+        for least in (3, 4)
+    ]
+    assert listed == [("clerk", "smuggler"), ("clerk",)]
 
 
 FORK = """

@@ -73,10 +73,10 @@ def test_demo_guarantees_follow_from_the_budget(report):
         assert deployment["stealing_prior"] == 1 / 16
 
 
-def test_demo_exposes_hardly_anybody(report):
+def test_demo_reveals_hardly_anything(report):
     """At 2^-32 nats a query the belief hardly moves: a posterior of 51% would take a thousand times the noise."""
     for deployment in report["deployments"]:
-        assert 0.5 <= deployment["most_exposed"] < 0.51
+        assert 0.5 <= deployment["largest_posterior"] < 0.51
 
 
 def test_demo_draws_a_table_that_fits():
@@ -84,7 +84,9 @@ def test_demo_draws_a_table_that_fits():
     done = run("private_session.py", "--models", "8", "--queries", "40", "--step-budget", "2^-20")
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
-    assert "most exposed record" in done.stdout
+    assert "of the time; a guess without any answer is right 50% of the time." in " ".join(
+        done.stdout.split()
+    )
     assert "…" not in done.stdout
     assert "training models" in done.stderr
 

@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "pacpredict"
 # From the mathematics to the edges; a module imports from its own row and from the rows above it.
 LAYERS = (
     {"core"},
+    {"promise"},
     {"mechanism"},
     {"tables"},
     {"rows"},

@@ -142,7 +142,7 @@ def test_4_fit_promises_what_was_asked_for(folder):
     done = folder.works(
         "fit", "visits.csv", "--config", "visits.toml", "--out", "visits.pac", *QUICK, *wishes
     )
-    assert "was this person trained on? 50.0000 % 55.0000 %" in words(done.stdout)
+    assert "was this person trained on? 50.0000% 55.0000%" in words(done.stdout)
     assert re.search(r"protected are\s+\d+ persons, with up to \d records each", done.stdout)
     assert re.search(r"models disagree on \d+\.\d ?% of queries", words(done.stdout))
     assert "looks like an identifier" not in done.stderr
@@ -190,11 +190,11 @@ def test_7_the_report_says_it_all(folder):
     folder.works("report", "visits.pac", "--out", "report.html")
     page = (folder.path / "report.html").read_text()
     text = words(re.sub(r"<[^>]+>", " ", re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)))
-    assert "can tell whether one person was trained on in at most 55 % of cases" in text
-    assert "Being among the records at all." in text
-    assert "For persons, fit with --person" not in text
+    assert "a given person was in the training set more than 55% of the time" in text
+    assert "Being in the pool at all." in text
+    assert "fit with --person" not in text
     shown = json.loads(folder.works("show", "visits.pac", "--json").stdout)
-    assert f"{shown['queries']} queries were answered; models disagreed on {shown['contested']}." in text
+    assert f"{shown['queries']} queries were answered; the models disagreed on {shown['contested']}." in text
     assert (shown["queries"], shown["unit"]) == (21, "person")
     assert (
         0 <= shown["membership_posterior"]["smallest"] <= 0.5 <= shown["membership_posterior"]["largest"] <= 1

@@ -1,4 +1,4 @@
-"""Serve a classifier's predictions with a proof of how little they reveal about its training data.
+"""Serve a classifier's predictions with a proof that they hide which records were in its training set.
 
 Names are imported when they are first used: the bounds need no NumPy, and only releases need compiled kernels.
 """

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pacpredict.core.bounds import DEFAULT_DELTA
 from pacpredict.core.decode import Decoder
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.exceptions import PacPredictError
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.mechanism.guarantee import Guarantee
@@ -16,6 +16,7 @@ from pacpredict.mechanism.ledger import Failpoints, Ledger, State, nowhere
 from pacpredict.mechanism.question import NO_BALLOTS, UNVOTED, Ballots, Known, Release, Request, own_digest
 from pacpredict.mechanism.secret import Secret
 from pacpredict.mechanism.session import Session
+from pacpredict.promise import explain_priors
 from pacpredict.rows.kind import AnyRows
 from pacpredict.training.ensemble import Ensemble
 from pacpredict.training.recipe import Recipe
@@ -53,7 +54,8 @@ class Curator:
     """Answers queries about one secret. Several may share a ledger, in threads or in processes.
 
     Without a secret one is drawn, from the operating system's entropy; a ledger that was used needs its own. Another
-    `decode` than the recipe's may be chosen at any time: it is post-processing.
+    `decode` than the recipe's may be chosen at any time: it is post-processing. So may an ensemble whose votes count by
+    another rule.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Curator:
             recipe.n_models,
             secret=secret,
             decode=decode or recipe.decode,
+            votes=ensemble.rule,
             ledger=ledger,
             deployment=deployment,
             at=at,
@@ -145,7 +148,10 @@ class Curator:
 
     def guarantee(self, prior: float | None = None) -> Guarantee:
         """Bound the success of any attack with this prior; by default of membership inference."""
-        return self.session.guarantee(self.ensemble.space.priors["membership"] if prior is None else prior)
+        space, own = self.ensemble.space, self.ensemble.space.priors["membership"]
+        unit = space.units.kind if prior is None or prior == own else None
+        chosen = own if prior is None else prior
+        return Guarantee.of(self.recipe.budget, self.recipe.decode, self.session.snapshot(), chosen, unit)
 
     def membership_posterior(self) -> FloatArray:
         """Return each unit's posterior probability of membership, given all answers so far.
@@ -156,7 +162,9 @@ class Curator:
 
     def privacy(self) -> dict[str, Any]:
         """Return the guarantee as plain values, for programs and auditors."""
-        return report_privacy(self.recipe, self.ensemble.space, self.session.snapshot(), self.session.decode)
+        return report_privacy(
+            self.recipe, self.ensemble.space, self.session.snapshot(), self.session.decode, self.ensemble.rule
+        )
 
 
 def _split(inquiries: Sequence[Inquiry], digests: Sequence[bytes]) -> list[Sequence[bytes]]:
@@ -186,7 +194,11 @@ def _check_allowances(inquiries: Sequence[Inquiry], digests: Sequence[bytes], kn
 
 
 def report_privacy(
-    recipe: Recipe, space: Space, state: State | None, decode: Decoder | None = None
+    recipe: Recipe,
+    space: Space,
+    state: State | None,
+    decode: Decoder | None = None,
+    votes: VoteRule | None = None,
 ) -> dict[str, Any]:
     """Say what was spent, and what each attack can achieve: before any answer, and ever.
 
@@ -195,22 +207,24 @@ def report_privacy(
     """
     budget = recipe.budget
     decoder = decode or recipe.decode
-    promise = Guarantee.of(budget, decoder, state, space.priors["membership"])
+    unit, bounds = space.units.kind, space.bounds(budget.total)
+    promise = Guarantee.of(budget, recipe.decode, state, space.priors["membership"], unit)
     return {
         "queries": promise.queries,
         "contested": promise.contested,
         "spent_nats": promise.spent_nats,
         "total_nats": promise.total_nats,
         "step_budget_nats": budget.step,
-        "bounds": space.bounds(budget.total),
+        "bounds": bounds,
         "fpr": promise.fpr,
         "tpr": promise.tpr,
         "odds_limit": promise.odds_limit,
         "odds_delta": None if promise.odds_limit is None else promise.odds_delta,
-        "epsilon": promise.epsilon,
-        "epsilon_tpr": promise.epsilon_tpr,
-        "delta": DEFAULT_DELTA,
         "decoder": decoder,
+        "votes": votes or recipe.votes,
+        "noise": budget.noise,
         "charging": budget.charging,
         "when_exhausted": budget.when_exhausted,
+        "promise": promise.promise().to_json(),
+        "explanations": explain_priors(bounds, unit),
     }

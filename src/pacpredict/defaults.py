@@ -11,6 +11,8 @@ TOTAL_BUDGET: Final = QUERIES * STEP_BUDGET
 RATE: Final = 0.5  # the share of subsets that each record is in
 CONSTRUCTION: Final = "balanced"
 DECODE: Final = "argmax"
+VOTES: Final = "plain"
+NOISE: Final = "least"
 CHARGING: Final = "adaptive"
 WHEN_EXHAUSTED: Final = "halt"
 # How far the log-odds of any statement about the training set may move, for the default total: a factor of 1.28. What
@@ -20,4 +22,4 @@ ODDS_DELTA: Final = 1e-9  # the probability, over a life, that Gaussian noise pa
 LEARNER: Final = "xgboost"
 TUNE: Final = "none"
 TUNE_FOR: Final = "accuracy"
-UNKNOWN: Final = "refuse"
+MIN_CATEGORY: Final = 10  # units that must have a category for it to be listed

@@ -4,23 +4,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pacpredict.artifact.artifact import LEDGER, OLD_WITNESS, WITNESS, Artifact
+from pacpredict.artifact.artifact import LEDGER, WITNESS, Artifact
 from pacpredict.artifact.make import store_models, train_missing
 from pacpredict.artifact.workshop import Workshop
 from pacpredict.core.belief import Belief
-from pacpredict.core.decode import Decoder
+from pacpredict.core.decode import Decoder, check_decoder
+from pacpredict.core.vote_rule import VoteRule, check_vote_rule
 from pacpredict.curator import Answers, Curator, report_privacy
 from pacpredict.exceptions import InvalidInput, LedgerConflict
 from pacpredict.learners.learner import Learner
 from pacpredict.ledger.backup import back_up
-from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.export import export
 from pacpredict.ledger.home import Home
 from pacpredict.ledger.keyring import Keyring
 from pacpredict.ledger.spending import Course
-from pacpredict.ledger.sql import Link, SqlLedger
+from pacpredict.ledger.sql import Link
 from pacpredict.ledger.verify import Verification, checked_entries, verify
 from pacpredict.ledger.witnessed import WitnessedLedger
 from pacpredict.mechanism.evidence import Evidence, weigh
@@ -37,7 +37,7 @@ from pacpredict.training.train import Backend, check_training
 from pacpredict.types import FloatArray
 
 
-class Deployment(Closing):
+class Deployment:
     """One secret with its models and its history; use it in a `with`.
 
     The models are loaded when something is asked for the first time.
@@ -49,6 +49,7 @@ class Deployment(Closing):
         ledger: WitnessedLedger,
         *,
         decode: Decoder | None = None,
+        votes: VoteRule | None = None,
         voters: Cluster | None = None,
         at: Failpoints = nowhere,
     ) -> None:
@@ -56,6 +57,7 @@ class Deployment(Closing):
         self._voters = voters
         self._ledger = ledger
         self._decode = decode
+        self._votes = votes
         self._at = at
 
     @classmethod
@@ -67,6 +69,7 @@ class Deployment(Closing):
         anchor: str | None = None,
         trust: bool = False,
         decode: Decoder | None = None,
+        votes: VoteRule | None = None,
         to_look: bool = False,
         voters: Cluster | None = None,
         at: Failpoints = nowhere,
@@ -83,7 +86,10 @@ class Deployment(Closing):
         trust
             Lets models be loaded from files that can name code to run: only for artifacts that are one's own.
         decode
-            Another decoder than the artifact's.
+            Another decoder than the artifact's. One that was fitted to `sample` with a limit on odds keeps to it: noise
+            would keep the limit only except with a small probability, which its promise does not mention.
+        votes
+            Another rule of votes than the artifact's: "plain", "leave-one-out" or "leave-two-out".
         to_look
             Does not begin to use a ledger or an anchor elsewhere: only one that is used already may be given.
         voters
@@ -91,12 +97,15 @@ class Deployment(Closing):
         at
             Called at each step of a turn, for tests that interrupt one there.
         """
+        if votes is not None:
+            check_vote_rule(votes)  # before a ledger is opened
         artifact = Artifact.open(path, trust=trust)
+        _check_decoder_change(artifact.recipe, decode)
         home = home_of(artifact)
         if ledger is not None and not to_look:
             home.begin_at(ledger, anchor)
         opened = home.open(ledger, anchor, to_look=to_look, at=at)
-        return cls(artifact, opened, decode=decode, voters=voters, at=at)
+        return cls(artifact, opened, decode=decode, votes=votes, voters=voters, at=at)
 
     @classmethod
     def fit(
@@ -155,7 +164,7 @@ class Deployment(Closing):
     def curator(self) -> Curator:
         """What answers."""
         return Curator(
-            self.artifact.ensemble(self._voters),
+            self.artifact.ensemble(self._voters, self._votes),
             self.artifact.recipe,
             self._ledger,
             secret=self.artifact.secret(),
@@ -180,7 +189,9 @@ class Deployment(Closing):
 
     def privacy(self) -> dict[str, Any]:
         """Return the guarantee as plain values, for programs and auditors."""
-        return report_privacy(self.artifact.recipe, self.artifact.space, self._ledger.load(), self._decode)
+        return report_privacy(
+            self.artifact.recipe, self.artifact.space, self._ledger.load(), self._decode, self._votes
+        )
 
     def membership_posterior(self) -> FloatArray:
         """Return each unit's posterior probability of membership, given all answers so far.
@@ -195,6 +206,11 @@ class Deployment(Closing):
     def decoder(self) -> Decoder:
         """How new answers become labels."""
         return self._decode or self.artifact.recipe.decode
+
+    @property
+    def vote_rule(self) -> VoteRule:
+        """By which votes new answers are given."""
+        return self._votes or self.artifact.recipe.votes
 
     @property
     def location(self) -> str:
@@ -246,7 +262,9 @@ class Deployment(Closing):
     def verify(self) -> Verification:
         """Replay the chain, the spending and the belief of the ledger, and compare every bit."""
         self.keys.check_use()
-        return _verify(self.artifact, self._ledger.ledger)
+        recipe = self.artifact.recipe
+        prior = Belief.uniform(recipe.n_models)
+        return verify(self._ledger.ledger, len(self.artifact.classes), recipe.budget, prior)
 
     def releases_at(self, chain: bytes) -> int:
         """Return after how many releases the chain was this one; refuses a chain that the history does not contain."""
@@ -288,27 +306,26 @@ class Deployment(Closing):
         if "curator" in self.__dict__:  # made when it was first needed
             self.curator.ensemble.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def __repr__(self) -> str:
         return f"Deployment({str(self.artifact.path)!r}, {self._ledger.ledger!r})"
 
 
-def upgrade(
-    artifact: Artifact, ledger: str | None = None, anchor: str | None = None, sequence: int | None = None
-) -> Link:
-    """Take over a ledger of the first version, under no key, on the owner's word that no later one was ever used.
-
-    Without the witness of that version, `sequence` says how many releases were shown to anybody.
-    """
-    if not artifact.is_rowwise:
+def _check_decoder_change(recipe: Recipe, decode: Decoder | None) -> None:
+    """Refuse noise where the promise of a channel, without an exception, was printed."""
+    if decode is None or recipe.budget.odds_limit is None or recipe.decode != "sample":
+        return
+    if check_decoder(decode)[0] == "gaussian":
         raise InvalidInput(
-            f"{artifact.path} was made by a later version than the first: its ledger was under its key from the start"
+            "this deployment was fitted with sample, which keeps the odds limit in every history; with "
+            f"{decode} it would hold only except with probability {recipe.budget.odds_delta:g}. Leave --decode out, or "
+            "fit with argmax or map, which can be changed to sample later"
         )
-    return home_of(artifact).upgrade(ledger, anchor, sequence, lambda found: _verify(artifact, found))
-
-
-def _verify(artifact: Artifact, ledger: SqlLedger) -> Verification:
-    recipe, prior = artifact.recipe, Belief.uniform(artifact.recipe.n_models)
-    return verify(ledger, len(artifact.classes), recipe.budget, prior)
 
 
 def home_of(artifact: Artifact) -> Home:
@@ -317,8 +334,7 @@ def home_of(artifact: Artifact) -> Home:
 
 
 def _home(directory: Path, identity: str, secret: Secret) -> Home:
-    ledger, witness, old = (directory / name for name in (LEDGER, WITNESS, OLD_WITNESS))
-    return Home(ledger, witness, old, identity, secret.key("ledger"))
+    return Home(directory / LEDGER, directory / WITNESS, identity, secret.key("ledger"))
 
 
 def _found(

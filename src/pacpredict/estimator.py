@@ -1,4 +1,4 @@
-"""PrivateClassifier: a scikit-learn classifier whose predictions come with a proof of how little they reveal."""
+"""PrivateClassifier: a scikit-learn classifier with a proof that predictions hide who was in the training set."""
 
 import warnings
 from collections.abc import Mapping
@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pacpredict import defaults
 from pacpredict.artifact.make import settle_seed
-from pacpredict.core.decode import Decoder
+from pacpredict.core.decode import Decoder, NoiseRule
 from pacpredict.core.roc import DEFAULT_FPR
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.curator import Curator
 from pacpredict.deployment import Deployment
 from pacpredict.evaluation.choose import choose
@@ -31,7 +32,7 @@ from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.kind import AnySchema
 from pacpredict.rows.sizes import ImageSize
 from pacpredict.tables.declared import declared_types
-from pacpredict.tables.schema import Schema, Types, Unknown
+from pacpredict.tables.schema import Schema, Types
 from pacpredict.training.fit import Fit, fit
 from pacpredict.training.pool import Pool
 from pacpredict.training.recipe import Construction, Recipe, membership_prior
@@ -43,9 +44,10 @@ from pacpredict.training.weights import check_weights, where
 class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Trains classifiers on random halves of the data and answers as one of them, the secret one, with noise.
 
-    By default a million predictions on which the models disagree are answered, at 2**-32 nats each, and no attack on
-    membership is right in more than 51.08 % of cases; when the total is spent, `predict` raises BudgetExhausted. A row
-    that was asked before gets the same answer at no charge.
+    What is protected is which half was drawn: `guarantee().promise()` says in four sentences what is promised about it
+    and what is not. By default a million predictions on which the models disagree are answered, at 2**-32 nats each;
+    when the total is spent, `predict` raises BudgetExhausted. A row that was asked before gets the same answer at no
+    charge.
 
     Each fit is a deployment: two fits on the same data draw two secrets, answer differently, and reveal more together.
     Searches and cross-validation fit and ask many times: use `pacpredict.evaluate` for that. A fitted classifier does
@@ -60,16 +62,21 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         "hist-gradient-boosting", "random-forest", ...
     n_models
         How many subsets and models, an even number.
-    queries, success, tpr, fpr, epsilon
+    queries, success, tpr, fpr
         What is wanted: how many predictions on which the models disagree, and the highest success rate of attacks on
-        membership; or the highest rate `tpr` of true positives at the rate `fpr` of false ones; or the epsilon whose
-        (epsilon, 1e-5)-DP would limit the success rate as much.
+        membership; or the highest rate `tpr` of true positives at the rate `fpr` of false ones.
     step_budget, total_budget
-        The same in nats: per answer and in all. Give at most two of queries, step_budget and a target (success, tpr,
-        epsilon or total_budget); `plan_budget` says what stands in for those that are not given.
+        The same in nats: per answer and in all. Give at most two of queries, step_budget and a target (success, tpr
+        or total_budget); `plan_budget` says what stands in for those that are not given.
     decode
         "argmax" (the paper's), "map", which is more accurate, or "sample", a label released through a finite channel;
         docs/threat-model.md says what they mean.
+    votes
+        "plain", or "leave-one-out": where one unit explains the votes better than chance allows, answer as the models
+        that were not trained on it do; "leave-two-out" removes up to two. This reduces what answers tell about a single
+        unit of the pool; it proves nothing about the pool.
+    noise
+        "least", the paper's, or "fair": how the noise of "argmax" and "map" is shared out among the voted labels.
     charging, when_exhausted
         See Budget.
     odds_limit
@@ -91,9 +98,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         for all of them class_weight, "balanced" or by label.
     types
         What some columns are, by name: "number", "boolean", "category", "text", "date", "date:FORMAT", or
-        "number:EXAMPLE" that shows how 1234.5 is written there, such as "number:1.234,5".
-    unknown
-        What becomes of values in a query that training never saw: "refuse" them, or take them as "missing".
+        "number:EXAMPLE" that shows how 1234.5 is written there, such as "number:1.234,5"; or a list of the categories
+        that a column has.
+    min_category
+        How many units must have a category for it to be listed; all other values, those of queries that training never
+        had included, are one category, "other". A list that `types` declares is taken as it is.
     image_size
         The size to which all images are scaled, those of queries too: 64, or (64, 48) for height and width. By default
         all must be of one size.
@@ -124,10 +133,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         success: float | None = None,
         tpr: float | None = None,
         fpr: float = DEFAULT_FPR,
-        epsilon: float | None = None,
         step_budget: float | None = None,
         total_budget: float | None = None,
         decode: Decoder = defaults.DECODE,
+        votes: VoteRule = defaults.VOTES,
+        noise: NoiseRule = defaults.NOISE,
         charging: Charging = defaults.CHARGING,
         when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
         odds_limit: OddsLimit = "auto",
@@ -138,7 +148,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tune_for: Goal = defaults.TUNE_FOR,
         params: Mapping[str, Any] | None = None,
         types: Types | None = None,
-        unknown: Unknown = defaults.UNKNOWN,
+        min_category: int = defaults.MIN_CATEGORY,
         image_size: ImageSize | None = None,
         n_jobs: int | None = None,
         backend: Backend = None,
@@ -150,10 +160,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.success = success
         self.tpr = tpr
         self.fpr = fpr
-        self.epsilon = epsilon
         self.step_budget = step_budget
         self.total_budget = total_budget
         self.decode = decode
+        self.votes = votes
+        self.noise = noise
         self.charging = charging
         self.when_exhausted = when_exhausted
         self.odds_limit = odds_limit
@@ -164,7 +175,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.tune_for = tune_for
         self.params = params
         self.types = types
-        self.unknown = unknown
+        self.min_category = min_category
         self.image_size = image_size
         self.n_jobs = n_jobs
         self.backend = backend
@@ -207,8 +218,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         pool = Pool.of(
             records,
             labels,
-            self.unknown,
             types=self.types,
+            min_category=self.min_category,
             weights=weights,
             persons=groups,
             person_per_row=self.person_per_row,
@@ -253,7 +264,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return accuracy
 
     def guarantee(self, prior: float | None = None) -> Guarantee:
-        """Bound the success of any attack with this prior; by default of membership inference."""
+        """Bound the success of any attack with this prior; by default of membership inference.
+
+        `guarantee().promise()` words it: on average, at a low false-positive rate, in every history, and what is not
+        promised.
+        """
         check_is_fitted(self)
         return self.curator_.guarantee(prior)
 
@@ -294,6 +309,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             step_budget=recipe.budget.step,
             total_budget=recipe.budget.total,
             decode=recipe.decode,
+            votes=recipe.votes,
+            noise=recipe.budget.noise,
             charging=recipe.budget.charging,
             when_exhausted=recipe.budget.when_exhausted,
             odds_limit=recipe.budget.odds_limit,
@@ -303,7 +320,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             tune=learner.config().get("tune", defaults.TUNE),
             params=_beside_defaults(estimator, params),
             types=(declared_types(schema.columns) or None) if isinstance(schema, Schema) else None,
-            unknown=schema.unknown if isinstance(schema, Schema) else defaults.UNKNOWN,
+            min_category=schema.min_category if isinstance(schema, Schema) else defaults.MIN_CATEGORY,
             image_size=_image_size(schema),
             random_state=recipe.seed,
         )
@@ -327,17 +344,16 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             success=self.success,
             tpr=self.tpr,
             fpr=self.fpr,
-            epsilon=self.epsilon,
             total=self.total_budget,
             step=self.step_budget,
             prior=membership_prior(self.rate, self.n_models),
             charging=self.charging,
             when_exhausted=self.when_exhausted,
             odds_limit=self.odds_limit,
+            noise=self.noise,
         )
-        return Recipe(
-            _seed(self.random_state), budget, self.n_models, self.construction, self.rate, self.decode
-        )
+        how = self.construction, self.rate, self.decode, self.votes
+        return Recipe(_seed(self.random_state), budget, self.n_models, *how)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Let scikit-learn check names and shapes as its users expect; the schema checks values."""

@@ -31,6 +31,7 @@ from pacpredict.mechanism.question import Request
 from pacpredict.mechanism.replay import replay
 from pacpredict.mechanism.session import Session
 from pacpredict.votes import pack_xgboost
+from pacpredict.votes.leave_one_out import LeaveOneOut
 from pacpredict.votes.packed_trees import PackedTrees
 from pacpredict.votes.trees import Tree, TreeModel, pack
 
@@ -76,6 +77,7 @@ def _compile_releases() -> None:
 def _compile_votes() -> None:
     """Let trees vote in every way: in single and in double precision, with one value at a leaf and with several."""
     pack_xgboost.margin(np.float32(0.5))
+    LeaveOneOut.of(np.full((2, 1), 128, np.uint8), 1, 1).apply(np.zeros((1, 2), np.int16))
     row, nothing, never = np.zeros((1, 1)), np.zeros(1, np.int64), np.zeros(1, np.bool_)
     for precision, n_values in ((np.float32, 1), (np.float64, 1), (np.float64, 2)):
         leaf = Tree(nothing - 1, nothing, nothing, np.zeros(1), never, np.zeros((1, n_values)), output=0)

@@ -1,24 +1,19 @@
-"""Units and priors in artifacts: stored, checked, and true for artifacts that know of neither."""
+"""Units and priors in artifacts: stored, and checked."""
 
 import json
 import shutil
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from artifacts import fit_small, rehash
-from records import labels_of, mixed_pool, mixed_table, recipe, small_learner
-from released import unpack_released
-from sklearn.datasets import load_iris
+from records import mixed_pool, mixed_table, recipe, small_learner
 
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.artifact.verify import verify_models
 from pacpredict.artifact.workshop import Workshop
-from pacpredict.cli import main
-from pacpredict.deployment import Deployment, upgrade
+from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidArtifact, InvalidTable
-from pacpredict.training.pool import Pool
 
 PERSONS = np.random.default_rng(1).integers(0, 40, 120)
 
@@ -152,59 +147,3 @@ def test_another_persons_fit_is_not_resumed(tmp_path):
         pass
     with Workshop(tmp_path / "a.pac", mixed_pool(persons=PERSONS), *arguments).open():
         pass
-
-
-@pytest.fixture
-def released(tmp_path):
-    """Return an artifact that the released code made, of version 1, with its ledger under the key."""
-    path = unpack_released(tmp_path)
-    upgrade(Artifact.open(path))
-    return path
-
-
-def test_a_released_artifact_opens_with_figures_that_are_true(released):
-    """Each row is a unit; what its subsets show is counted, and what is not known is not promised."""
-    artifact = Artifact.open(released)
-    space = artifact.space
-    assert artifact.is_rowwise
-    assert (space.units.kind, space.units.count) == ("row", artifact.n_records)
-    assert (space.subsets.matrix().sum(axis=0) == 4).all()
-    assert (space.priors["membership"], space.priors["full-set"]) == (0.5, 1 / 8)
-    assert (space.priors["reconstruction"], space.priors["model"]) == (1, 1)
-    with Deployment.open(released) as deployment:
-        assert deployment.privacy()["bounds"]["reconstruction"]["success"] == 1
-        posterior = deployment.membership_posterior()
-    assert posterior.shape == (150,)
-    assert posterior.min() < 0.5 < posterior.max()
-
-
-def test_a_released_artifact_says_so(released, capsys):
-    """`show` speaks of rows, and says that persons are not protected."""
-    assert main(["show", str(released)]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "150 rows, each by itself" in printed
-    assert "was this row trained on?" in printed
-    assert "Of a person with several rows, or of identical rows, nothing is promised" in printed
-
-
-def test_a_released_artifact_is_verified(released):
-    """Its models are what training again makes, of the table that it was made of."""
-    iris = load_iris(as_frame=True)
-    table = iris.data.assign(colour=pd.Series(["red", "green", "blue"] * 50, dtype="category"))
-    pool = Pool.of(table, iris.target_names[iris.target])
-    checked = verify_models(Artifact.open(released), pool, 2, n_jobs=1)
-    assert len(checked) == 2
-
-
-def test_rows_that_were_drawn_one_by_one_are_verified_so(tmp_path):
-    """Of an artifact of version 1 subsets are drawn of rows again, also where rows are identical."""
-    table = pd.concat([mixed_table(60), mixed_table(60)[:20]])
-    labels = labels_of(table)
-    home = fit_small(tmp_path / "a.pac", Pool.of(table, labels, person_per_row=True)).path
-    (home / "units.npy").unlink()
-    manifest = json.loads((home / "manifest.json").read_text())
-    del manifest["units"], manifest["priors"], manifest["files"]["units.npy"]
-    (home / "manifest.json").write_text(json.dumps({**manifest, "version": 1}))
-    pool = Pool.of(table, labels)
-    assert pool.units.count < 80
-    assert verify_models(Artifact.open(home), pool, 9, n_jobs=1) == [0, 1, 2, 3]

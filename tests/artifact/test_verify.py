@@ -105,7 +105,7 @@ def test_edited_votes_are_found(name, made, tmp_path):
 def test_other_subsets_are_found(made, tmp_path):
     """Subsets that the seed does not draw are found."""
     home = copy(made["logistic"], tmp_path)
-    np.save(home / "subsets.npy", recipe(seed=2).subsets(Units.rows(120)).packed)
+    np.save(home / "subsets.npy", recipe(seed=2).subsets(Units(np.arange(120), "record")).packed)
     rehash(home)
     with pytest.raises(InvalidArtifact, match="subsets are not those that its seed draws"):
         verify_models(Artifact.open(home), mixed_pool(), 1, n_jobs=1)

@@ -134,7 +134,7 @@ def test_interrupted_while_it_is_published(failing, whole, tmp_path, monkeypatch
     ("change", "named"),
     [
         ({"pool": mixed_pool(seed=5)}, "records_sha256"),
-        ({"pool": mixed_pool(unknown="missing")}, "schema"),
+        ({"pool": mixed_pool(min_category=5)}, "schema"),
         ({"pool": mixed_pool(n_classes=3)}, "classes"),
         (
             {"learner": learner_named("xgboost", {"n_estimators": 6})},

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from audited import subject_of
 from records import mixed_pool, quick_fit, recipe, small_learner
+from scipy import stats
 
 from pacpredict.audit.estimates import RATES
 from pacpredict.audit.presence import (
@@ -29,20 +30,50 @@ from pacpredict.mechanism.session import Session
 
 
 @pytest.mark.parametrize("step", [2.0**-4, 2.0**-12])
+@pytest.mark.parametrize("noise", ["least", "fair"])
 @pytest.mark.parametrize("decode", ["argmax", "map", "sample"])
-def test_rates_are_those_of_the_real_mechanism(decode, step):
+def test_rates_are_those_of_the_real_mechanism(decode, noise, step):
     """How often an answer is a record's own label is what many first answers of simulated deployments have."""
     rng = np.random.default_rng(0)
     two = (rng.random((6, 32)) < rng.uniform(0.1, 0.9, (6, 1))).astype(np.int16)
     votes = np.concatenate([two, rng.integers(0, 3, (3, 32)).astype(np.int16), np.ones((1, 32), np.int16)])
     labels = rng.integers(0, 2, len(votes))
-    expected = own_label_rates(votes, labels, decode, step)
-    mechanism = "channel" if decode == "sample" else "gaussian"
+    expected = own_label_rates(votes, labels, decode, step, noise)
+    how = {"mechanism": "channel" if decode == "sample" else "gaussian", "noise": noise}
     for row, label, rate in zip(votes, labels, expected, strict=True):
-        found = simulate(
-            row[None], [label], step, n_trials=4000, seed=1, mechanism=mechanism, n_classes=3, n_jobs=1
-        )
+        found = simulate(row[None], [label], step, n_trials=4000, seed=1, n_classes=3, n_jobs=1, **how)
         assert found.accuracy(decode)[:, 0].mean() == pytest.approx(rate, abs=0.04)
+
+
+def rate_by_quadrature(votes, label, decode, step):
+    """How probable a label is with fair noise, as an integral over one normal.
+
+    In the space of all voted labels the noise is independent and equal, up to a part that all entries share.
+    """
+    classes, counts = np.unique(votes, return_counts=True)
+    w, own = counts / votes.size, int(np.flatnonzero(classes == label)[0])
+    sigma = np.sqrt((1 - w @ w) / (2 * step))
+    lean = sigma * np.log(w[own] / w) if decode == "map" else np.zeros(w.size)
+    z, weights = np.polynomial.hermite_e.hermegauss(101)
+    weights = weights / weights.sum()
+    rate = 0.0
+    for secret in range(w.size):
+        released = np.eye(w.size)[secret]
+        ahead = (released[own] - released) / sigma + lean
+        beaten = np.prod([stats.norm.cdf(z + ahead[j]) for j in range(w.size) if j != own], axis=0)
+        rate += w[secret] * weights @ beaten
+    return rate
+
+
+@pytest.mark.parametrize("step", [2.0**-32, 2.0**-8, 2.0**-4])
+@pytest.mark.parametrize("decode", ["argmax", "map"])
+def test_rates_with_fair_noise_are_an_integral(decode, step):
+    """Of three and more labels, how often an answer is the own one agrees with quadrature over fair noise."""
+    for counts in ([20, 10, 1, 1], [12, 11, 9]):
+        row = np.repeat(np.arange(len(counts)), counts).astype(np.int16)
+        for label in range(len(counts)):
+            found = own_label_rates(row[None], np.array([label]), decode, step, "fair", 100_000)
+            assert found[0] == pytest.approx(rate_by_quadrature(row, label, decode, step), abs=0.008)
 
 
 @pytest.mark.parametrize(("decode", "mechanism"), [("argmax", "gaussian"), ("sample", "channel")])

@@ -14,9 +14,10 @@ import pytest
 import pacpredict.cli
 from pacpredict.cli import attacks, build_parser, main
 from pacpredict.core.attacks import QUESTIONS
-from pacpredict.core.bounds import advantage_bound, epsilon_for_success, success_bound
+from pacpredict.core.bounds import advantage_bound, success_bound
+from pacpredict.core.matching import match_gaussian, match_generic
 from pacpredict.core.plan import plan
-from pacpredict.core.roc import tpr_bound, tpr_for_epsilon
+from pacpredict.core.roc import tpr_bound
 
 PROGRAM = shutil.which("pacpredict", path=Path(sys.executable).parent) or "pacpredict"
 
@@ -53,21 +54,15 @@ def test_plan_for_queries_and_success():
     """A million queries at 51.08 %: the JSON is the plan of the library, bit by bit."""
     got = run_json("plan", "--queries", "1e6", "--success", "0.5108")
     assert list(got) == [
-        *("queries", "success", "epsilon", "step_budget", "total_budget_nats", "prior"),
-        *("fpr", "tpr", "epsilon_tpr"),
+        *("queries", "success", "step_budget", "total_budget_nats", "prior"),
+        *("fpr", "tpr", "odds_limit", "limited_tpr"),
     ]
     assert got == vars(plan(queries=10**6, success=0.5108))
     assert isinstance(got["queries"], int)
 
 
-def test_plan_for_step_and_epsilon():
-    """The paper's 477 million queries."""
-    got = run_json("plan", "--step-budget", "2^-32", "--epsilon", "1")
-    assert got["queries"] == 476_512_710
-
-
 def test_plan_for_true_positives():
-    """A million queries that let nobody find more than 1 % of the members at 0.1 % false alarms."""
+    """A million queries after which no test finds more than 1% of members at 0.1% false positives."""
     got = run_json("plan", "--queries", "1e6", "--tpr", "0.01", "--fpr", "0.001")
     assert got == vars(plan(queries=10**6, tpr=0.01))
     assert got["tpr"] <= 0.01 < tpr_bound(got["total_budget_nats"] * 1.0001)
@@ -79,33 +74,58 @@ def test_bounds_count_true_positives_where_asked():
     assert (got["fpr"], got["tpr"]) == (0.01, tpr_bound(0.1, 0.01, 0.25))
 
 
-def test_an_epsilon_never_stands_alone():
-    """Wherever a matching epsilon is printed it is for average success, beside both true positive rates."""
-    for command in ("plan --epsilon 1 --step-budget 2^-32", "bounds --budget-nats 0.11094676097854972"):
-        shown = run(*command.split()).stdout
-        for text in ("average success", "0.1 % false alarms", "29.2633 %", "0.2729 %"):
-            assert text in shown
+def test_an_epsilon_stands_in_bounds_alone_and_in_both_ways():
+    """`bounds` translates average success by both formulas, each with its true positive rate; `plan` has no epsilon."""
+    shown = " ".join(run("bounds", "--budget-nats", "0.11094676097854972").stdout.split())
+    for text in (
+        "this budget 73.1062% 29.2633%",
+        "generic formula: (1, 1e-05)-DP 73.1062% 0.2729%",
+        "Gaussian mechanism: (5.584, 1e-05)-DP 73.1062% 3.1572%",
+        "Neither epsilon is a guarantee",
+    ):
+        assert text in shown, shown
+    planned = run("plan", "--queries", "1e6", "--step-budget", "2^-32")
+    assert "epsilon" not in planned.stdout + run("plan", "--help").stdout + run("fit", "--help").stdout
+
+
+def test_plan_proposes_an_odds_limit_and_says_what_a_smaller_one_costs():
+    """12 sqrt(2 B) in two digits, next to what honest use was measured to reach."""
+    shown = " ".join(run("plan", "--queries", "1e6", "--step-budget", "2^-32").stdout.split())
+    for text in (
+        "proposed odds limit 0.25 (a factor of 1.285)",
+        "true positives at 0.1%, at most 0.1285%",
+        "without an odds limit 0.2854%",
+        "is 12 sqrt(2 B) for a total of B nats",
+        "which is 0.15 to 0.17 here",
+        "With map and sample that costs no accuracy.",
+    ):
+        assert text in shown, shown
+    assert run_json("plan", "--queries", "1", "--total-budget", "0.11")["odds_limit"] == 5.6
 
 
 def test_plan_without_a_guarantee_is_null():
-    """An infinite epsilon is null, because JSON has no infinity."""
-    got = run_json("plan", "--queries", "10", "--step-budget", "1")
-    assert (got["success"], got["epsilon"]) == (1, None)
+    """An infinite odds limit is null, because JSON has no infinity, and no promise is worded."""
+    got = run_json("plan", "--queries", "100", "--step-budget", "1e8")
+    assert (got["success"], got["odds_limit"]) == (1, None)
+    shown = " ".join(run("plan", "--queries", "100", "--step-budget", "1e8").stdout.split())
+    assert "proposed odds limit none" in shown
+    assert "of the time" not in shown
 
 
-def test_delta_reaches_the_plan():
-    """A larger delta allows a larger budget for the same epsilon."""
+def test_delta_reaches_both_translations():
+    """A larger delta goes with a smaller epsilon at the same success."""
     small, large = (
-        run_json("plan", "--queries", "9", "--epsilon", "0.1", "--delta", d) for d in ("0", "0.01")
+        run_json("bounds", "--budget-nats", "0.1", "--delta", delta)["matching"] for delta in ("1e-9", "0.01")
     )
-    assert small["step_budget"] < large["step_budget"]
-    assert small == vars(plan(queries=9, epsilon=0.1, delta=0))
+    for name in ("generic", "gaussian"):
+        assert small[name]["epsilon"] > large[name]["epsilon"]
+        assert (small[name]["delta"], large[name]["delta"]) == (1e-9, 0.01)
 
 
 def test_what_delta_alone_allows_is_not_hidden():
     """Where even an epsilon of 0 allows more than the budget, the row of DP says so."""
     printed = " ".join(run("bounds", "--budget-nats", "0").stdout.split())
-    assert "(0, 1e-05)-DP 50.0005 %" in printed
+    assert "(0, 1e-05)-DP 50.0005%" in printed
 
 
 def test_bounds_as_json():
@@ -116,11 +136,9 @@ def test_bounds_as_json():
         "prior": 0.5,
         "success": success_bound(0.25),
         "advantage": advantage_bound(0.25),
-        "epsilon": epsilon_for_success(success_bound(0.25)),
-        "delta": 1e-5,
         "fpr": 0.001,
         "tpr": tpr_bound(0.25),
-        "epsilon_tpr": tpr_for_epsilon(epsilon_for_success(success_bound(0.25))),
+        "matching": {"generic": match_generic(0.25)._asdict(), "gaussian": match_gaussian(0.25)._asdict()},
     }
 
 
@@ -129,13 +147,10 @@ def test_epsilon_goes_with_the_prior_that_is_reported():
     half, rare, more = (
         run_json("bounds", "--budget-nats", "0.1", "--prior", q) for q in ("1/2", "1/128", "2/3")
     )
-    assert half["epsilon"] == rare["epsilon"]
+    assert half["matching"] == rare["matching"]
     assert rare["success"] == success_bound(0.1, 1 / 128)
-    assert more["epsilon"] == epsilon_for_success(success_bound(0.1, 2 / 3)) > half["epsilon"]
-    assert (
-        run_json("plan", "--queries", "1", "--step-budget", "0.1", "--prior", "2/3")["epsilon"]
-        == more["epsilon"]
-    )
+    assert more["matching"]["generic"] == match_generic(0.1, 2 / 3)._asdict()
+    assert more["matching"]["generic"]["epsilon"] > half["matching"]["generic"]["epsilon"]
 
 
 @pytest.mark.parametrize(
@@ -176,13 +191,13 @@ def test_tables_for_people():
     """Without --json the same facts come as a table within 80 columns."""
     done = run("plan", "--queries", "1e6", "--success", "0.5108")
     assert done.returncode == 0
-    for text in ("1,000,000", "51.0800 %", "50.0000 %", "2^-32.00", "0.04319"):
+    for text in ("1,000,000", "51.0800%", "50.0000%", "2^-32.00", "51.08% of the time"):
         assert text in done.stdout
     done = run("bounds", "--budget-nats", "0.25")
     for text in (
         *(
             "was this person trained on?",
-            "83.7894 %",
+            "83.7894%",
             "trained on any of 5 random persons?",
             "=====###..",
             "1.643",
@@ -199,7 +214,7 @@ def test_bounds_table_takes_models_and_group_size():
     assert "trained on any of 2 random persons?" in overview
     assert "which of the 64 models answers?" in overview
     single = run("bounds", "--budget-nats", "0.25", "--attack", "model").stdout
-    assert "12.9592 %" in single
+    assert "12.9592%" in single
     assert "person" not in single
     assert "any attack with this prior" in run("bounds", "--budget-nats", "0.25", "--prior", "0.1").stdout
 
@@ -213,18 +228,18 @@ def test_bounds_table_takes_models_and_group_size():
         ("plan --queries 5", "1 is too few"),
         ("plan --queries 1.5 --success 0.6", "not a whole number"),
         ("plan --queries 5 --success 0.6 --step-budget 1", "all three"),
-        ("plan --queries 5 --success 0.6 --epsilon 1", "not allowed with"),
+        ("plan --queries 5 --success 0.6 --tpr 0.1", "not allowed with"),
         ("plan --queries 5 --success 51.08", "0.5108"),
         ("plan --queries 5 --success 0.4", "not above the prior"),
         ("plan --queries 5 --step-budget 0", "step_budget"),
-        ("plan --queries 5 --epsilon 1 --prior 1/2 --attack model", "not allowed with"),
-        ("plan --queries 5 --epsilon 1 --group-size 3", "--attack group-any and group-exact"),
-        ("plan --queries 5 --epsilon 1 --attack group", "invalid choice: 'group'"),
-        ("plan --queries 5 --epsilon 1 --attack model --artifact a --models 4", "not allowed with"),
+        ("plan --queries 5 --success 0.6 --prior 1/2 --attack model", "not allowed with"),
+        ("plan --queries 5 --success 0.6 --group-size 3", "--attack group-any and group-exact"),
+        ("plan --queries 5 --success 0.6 --attack group", "invalid choice: 'group'"),
+        ("plan --queries 5 --success 0.6 --attack model --artifact a --models 4", "not allowed with"),
         ("bounds --budget-nats 1 --artifact nowhere.pac", "there is no artifact nowhere.pac"),
-        ("plan --queries 5 --epsilon 1 --models 64", "--attack"),
-        ("plan --queries 5 --epsilon 1 --attack model --models 3", "even"),
-        ("plan --que 5 --epsilon 1", "unrecognized arguments: --que 5 (see pacpredict plan --help)"),
+        ("plan --queries 5 --success 0.6 --models 64", "--attack"),
+        ("plan --queries 5 --success 0.6 --attack model --models 3", "even"),
+        ("plan --que 5 --success 0.6", "unrecognized arguments: --que 5 (see pacpredict plan --help)"),
         ("ledger move a.pac --to URL", "unrecognized arguments: --to (see pacpredict ledger move --help)"),
         ("bounds", "--budget-nats"),
         ("bounds --budget-nats -1", "at least 0"),

@@ -8,8 +8,8 @@ import pytest
 
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.cli import main
-from pacpredict.core.attacks import matching_epsilon
 from pacpredict.core.bounds import success_bound
+from pacpredict.core.matching import match_generic
 
 QUICK = [
     *("--learner", "decision-tree", "--models", "8", "--jobs", "1", "--seed", "1"),
@@ -112,7 +112,7 @@ def test_bounds_and_plans_of_an_artifact(clinic, capsys):
         _, output, _ = run(capsys, "bounds", "--budget-nats", "0.01", *options, attack, "--json")
         report = json.loads(output)
         assert (report["prior"], report["success"]) == (prior, success_bound(0.01, prior))
-        assert report["epsilon"] == matching_epsilon(0.01, 0.5)
+        assert report["matching"]["generic"] == match_generic(0.01, 0.5)._asdict()
     _, output, _ = run(
         capsys, "plan", "--queries", "9", "--success", "0.9", *options, "reconstruction", "--json"
     )

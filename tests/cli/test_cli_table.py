@@ -14,7 +14,7 @@ from pacpredict.cli.table import BAR_COLUMN, BAR_LEGEND, at_most, bar, nats, per
 @given(value=st.floats(0, 1))
 def test_printed_bounds_are_not_below_the_bound(value):
     """Percentages and four digits of a bound round up, by one unit at most."""
-    shown = float(percent_at_most(value).removesuffix(" %"))
+    shown = float(percent_at_most(value).removesuffix("%"))
     assert 100 * value - 1e-12 <= shown <= 100 * value + 1.001e-4
     assert value <= float(at_most(value)) <= value * 1.0011
 
@@ -22,11 +22,11 @@ def test_printed_bounds_are_not_below_the_bound(value):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.5, "50.0000 %"),
-        (0.51, "51.0000 %"),
-        (0.5107891, "51.0790 %"),
-        (1, "100.0000 %"),
-        (1 / 128, "0.7813 %"),
+        (0.5, "50.0000%"),
+        (0.51, "51.0000%"),
+        (0.5107891, "51.0790%"),
+        (1, "100.0000%"),
+        (1 / 128, "0.7813%"),
     ],
 )
 def test_percentages(value, text):

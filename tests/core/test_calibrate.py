@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import exact_leakage
 from scipy import stats
 
 from pacpredict.core.belief import Belief
@@ -38,18 +39,6 @@ def numpy_covariance(outputs, belief, b):
     values, vectors = np.linalg.eigh((centred.T * p) @ centred)
     deviations = np.sqrt(np.where(values > 1e-13 * values.max(), values, 0))
     return (vectors * deviations) @ vectors.T * deviations.sum() / (2 * b)
-
-
-def exact_leakage(noise, belief):
-    """Half the sum of variance ratios, of the doubles that are really used, in rational arithmetic."""
-    p = [Fraction(x) for x in belief.probabilities().tolist()]
-    total = sum(p)
-    leak = Fraction(0)
-    for column, variance in zip(noise.coordinates.T.tolist(), noise.variances.tolist(), strict=True):
-        u = [Fraction(x) for x in column]
-        mean = sum(w * x for w, x in zip(p, u, strict=True)) / total
-        leak += sum(w * (x - mean) ** 2 for w, x in zip(p, u, strict=True)) / total / Fraction(variance)
-    return leak / 2
 
 
 def skewed(m, seed=0, concentration=0.3):

@@ -174,7 +174,7 @@ def test_the_margin_grows_with_history():
 def answer(votes, secret, b, log_belief, uniform, n_classes):
     """Answer one query through the kernel that sessions use; `log_belief` is updated."""
     how, charged, labels = answer_votes(
-        *(votes[None, :], n_classes, secret, b, True, math.inf, 0.0, False, 0, 10**9),
+        *(votes[None, :], n_classes, secret, b, True, math.inf, 0.0, False, False, 0, 10**9),
         *(np.empty(n_classes), np.array([uniform]), log_belief, np.full(votes.size, -math.log(votes.size))),
         np.empty(n_classes),
     )

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pacpredict.core.attacks import matching_epsilon
+from pacpredict import defaults
 from pacpredict.core.bounds import success_bound, success_for_epsilon
-from pacpredict.core.plan import Plan, plan
+from pacpredict.core.plan import Plan, plan, propose_odds_limit
 from pacpredict.core.roc import tpr_bound, tpr_for_epsilon
 from pacpredict.core.rounding import float_up
 from pacpredict.exceptions import InvalidBudget, InvalidPlan, InvalidProbability
@@ -20,7 +20,6 @@ shares = st.floats(1e-6, 0.999999)
 priors = st.one_of(st.just(0.5), st.floats(1e-6, 0.999))
 counts = st.integers(1, 10**12)
 steps = st.builds(math.ldexp, st.floats(0.5, 1), st.integers(-60, -30))
-epsilons = st.floats(1e-4, 30)
 
 
 def between(prior, share):
@@ -31,12 +30,13 @@ def total_of(queries, step):
     return float_up(queries * Fraction(step))
 
 
-def assert_consistent(made, delta=1e-5):
+def assert_consistent(made):
     assert made.total_budget_nats == total_of(made.queries, made.step_budget)
     assert made.success == success_bound(made.total_budget_nats, made.prior)
-    assert made.epsilon == matching_epsilon(made.total_budget_nats, made.prior, delta)
     assert made.tpr == tpr_bound(made.total_budget_nats, made.fpr, made.prior)
-    assert made.epsilon_tpr == tpr_for_epsilon(made.epsilon, made.fpr, delta)
+    assert made.odds_limit == propose_odds_limit(made.total_budget_nats)
+    limited = tpr_for_epsilon(made.odds_limit, made.fpr, defaults.ODDS_DELTA)
+    assert made.limited_tpr == min(made.tpr, limited)
 
 
 @settings(deadline=None)
@@ -71,33 +71,6 @@ def test_step_for_queries_and_total_is_tight(queries, total):
     assert_consistent(made)
     assert made.total_budget_nats <= total
     assert queries * Fraction(math.nextafter(made.step_budget, math.inf)) > total
-
-
-@settings(deadline=None)
-@given(queries=counts, epsilon=epsilons, prior=priors, delta=st.sampled_from([0, 1e-9, 1e-5]))
-def test_step_for_queries_and_epsilon_is_tight(queries, epsilon, prior, delta):
-    """The matching epsilon is within the target and hardly below it, unless the prior alone is more than it allows."""
-    if success_for_epsilon(epsilon, delta) <= prior:
-        with pytest.raises(InvalidPlan, match="allows no leakage at all"):
-            plan(queries=queries, epsilon=epsilon, prior=prior, delta=delta)
-        return
-    made = plan(queries=queries, epsilon=epsilon, prior=prior, delta=delta)
-    assert_consistent(made, delta)
-    assert made.epsilon <= epsilon
-    if prior <= 0.5:
-        assert made.step_budget == plan(queries=queries, epsilon=epsilon, delta=delta).step_budget
-        # Advantages are 2^-40 apart, and 1 - success, whose logarithm epsilon is, comes down to that at 27.
-        assert made.epsilon >= min(epsilon, 27) - 1e-9 * epsilon - 2.0**-38 * math.exp(min(epsilon, 27))
-
-
-@settings(deadline=None)
-@given(step=steps, epsilon=st.floats(0.01, 20))
-def test_queries_for_step_and_epsilon_are_tight(step, epsilon):
-    """One query more would match a larger epsilon than the target, up to the spacing of success rates."""
-    made = plan(step_budget=step, epsilon=epsilon)
-    assert_consistent(made)
-    assert made.epsilon <= epsilon
-    assert matching_epsilon(total_of(made.queries + 1, step)) > epsilon * (1 - 1e-9)
 
 
 @settings(deadline=None, max_examples=30)
@@ -139,24 +112,25 @@ def test_a_plan_plans_itself(queries, spare_bits):
 
 
 def test_the_paper_s_deployment():
-    """A million queries at 51.08 % take just over 2^-32 nats each; epsilon 1 supports 477 million of them."""
+    """A million queries at 51.08% take just over 2^-32 nats each, and an odds limit of 0.25 goes with them."""
     assert plan(queries=10**6, success=0.5108).step_budget == pytest.approx(2.0**-32, rel=0.01)
-    assert round(plan(step_budget=2.0**-32, epsilon=1).queries / 1e6) == 477
+    assert round(plan(step_budget=2.0**-32, success=success_for_epsilon(1)).queries / 1e6) == 477
     made = plan(queries=1e6, step_budget=2.0**-32)
     given = Plan(
-        *(10**6, made.success, made.epsilon, 2.0**-32, 10**6 * 2.0**-32, 0.5, 0.001),
-        *(made.tpr, made.epsilon_tpr),
+        *(10**6, made.success, 2.0**-32, 10**6 * 2.0**-32, 0.5, 0.001, made.tpr),
+        *(defaults.ODDS_LIMIT, made.limited_tpr),
     )
     assert made == given
     assert isinstance(made.queries, int)
-    assert f"{made.success:.4f} {made.epsilon:.2f}" == "0.5108 0.04"
+    assert f"{made.success:.4f} {made.tpr:.6f} {made.limited_tpr:.6f}" == "0.5108 0.002854 0.001284"
 
 
 def test_a_plan_without_a_guarantee_says_so():
-    """Past log(1/prior) nats success is 1 and the matching epsilon infinite."""
+    """Past log(1/prior) nats success is 1, and past what a budget can have there is no limit on odds either."""
     made = plan(queries=100, step_budget=1)
-    assert (made.success, made.epsilon) == (1, math.inf)
-    assert plan(queries=10**400, step_budget=1).total_budget_nats == math.inf
+    assert (made.success, made.tpr, made.odds_limit) == (1, 1, 160)
+    endless = plan(queries=10**400, step_budget=1)
+    assert (endless.total_budget_nats, endless.odds_limit, endless.limited_tpr) == (math.inf, math.inf, 1)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +140,7 @@ def test_a_plan_without_a_guarantee_says_so():
         ({"queries": 5}, "1 is too few"),
         ({"success": 0.6}, "1 is too few"),
         ({"queries": 5, "success": 0.6, "step_budget": 0.1}, "all three"),
-        ({"queries": 5, "success": 0.6, "epsilon": 1}, "either success or epsilon"),
+        ({"queries": 5, "success": 0.6, "total_budget": 1}, "either success or total_budget"),
         ({"queries": 5, "success": 0.5}, "not above the prior"),
         ({"queries": 5, "success": 0.4}, "not above the prior"),
         ({"queries": 5, "success": 0.6, "prior": 0.7}, "not above the prior"),
@@ -175,8 +149,6 @@ def test_a_plan_without_a_guarantee_says_so():
         ({"queries": 5, "tpr": 0.01, "fpr": 0.1}, "not above fpr"),
         ({"queries": 5, "tpr": 1}, "promises nothing"),
         ({"queries": 5, "success": 1}, "promises nothing"),
-        ({"queries": 5, "epsilon": math.inf}, "promises nothing"),
-        ({"queries": 5, "epsilon": 0, "delta": 0}, "no leakage"),
         ({"step_budget": 0.1, "success": 0.51}, "not even one query"),
         ({"queries": 0, "success": 0.6}, "whole number"),
         ({"queries": 1.5, "success": 0.6}, "whole number"),
@@ -196,12 +168,8 @@ def test_values_that_are_refused():
     """Numbers out of range keep their own errors."""
     with pytest.raises(InvalidProbability, match="success"):
         plan(queries=5, success=51.08)
-    with pytest.raises(InvalidProbability, match="epsilon"):
-        plan(queries=5, epsilon=-1)
     with pytest.raises(InvalidProbability, match="prior"):
-        plan(queries=5, epsilon=1, prior=0)
-    with pytest.raises(InvalidProbability, match="delta"):
-        plan(queries=5, epsilon=1, delta=1)
+        plan(queries=5, success=0.6, prior=0)
     with pytest.raises(InvalidProbability, match="tpr"):
         plan(queries=5, tpr=10)
     with pytest.raises(InvalidProbability, match="fpr"):

@@ -130,8 +130,9 @@ def test_noise_is_drawn_with_the_calibrated_covariance(n_classes):
     for i in range(n):
         noisy = np.empty(noise.variances.size)
         answer_votes(
-            *(votes, n_classes, 3, b, False, math.inf, 0.0, False, 0, 1, rng.standard_normal(noisy.size)),
-            *(np.empty(0, np.int64), np.full(m, -np.log(m)), np.full(m, -np.log(m)), noisy),
+            *(votes, n_classes, 3, b, False, math.inf, 0.0, False, False, 0, 1),
+            *(rng.standard_normal(noisy.size), np.empty(0, np.int64)),
+            *(np.full(m, -np.log(m)), np.full(m, -np.log(m)), noisy),
         )
         drawn[i] = noise.vector(noisy)
     covariance = noise.covariance()
@@ -196,7 +197,7 @@ def test_a_drifting_belief_is_normalised_between_releases():
     votes = contested_votes(rng, 300, 16, 3, dissent=0.02)  # where most dissent, the sum is looked at anyway
     sizes = [np.unique(row).size - 1 for row in votes]
     normals, start = rng.standard_normal(sum(sizes)), np.full(16, -np.log(16)) + 4e-13
-    fixed = (False, math.inf, 0.0, False)
+    fixed = (False, math.inf, 0.0, False, False)
 
     def run(pieces):
         belief, done, used = start.copy(), 0, 0

@@ -4,6 +4,7 @@ import pytest
 from students import fit_teacher, make_student
 
 from pacpredict.deployment import Deployment
+from pacpredict.distill.columns import PublicRows
 from pacpredict.distill.run import Exam
 
 
@@ -14,7 +15,7 @@ def made(tmp_path_factory):
     table, truth = fit_teacher(home / "teacher.pac", odds_limit=1.0)
     with Deployment.open(home / "teacher.pac") as deployment:
         deployment.ask(table[:30].assign(age=25))
-        rows = deployment.artifact.schema.rows(table)
+        rows = PublicRows.of(deployment.artifact.schema, table).rows
         tested = Exam(rows, deployment.artifact.classes.codes(truth))
     options = {"filter": "bayesian", "alpha": 0.3, "curve": (50, 100), "balanced": True}
     done = make_student(home / "teacher.pac", table, home / "student", tested, **options)

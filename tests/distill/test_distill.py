@@ -15,6 +15,7 @@ from pacpredict.core.bounds import success_bound
 from pacpredict.core.filters import is_believed, posteriors
 from pacpredict.deployment import Deployment
 from pacpredict.distill.card import as_name
+from pacpredict.distill.columns import PublicRows
 from pacpredict.distill.folder import read_labels
 from pacpredict.distill.run import Options
 from pacpredict.distill.verify import verify_student
@@ -31,7 +32,7 @@ def test_the_card_says_what_holds(made):
     assert card == json.loads(json.dumps(done.card))
     with Deployment.open(home / "teacher.pac") as deployment:
         privacy, link = deployment.privacy(), deployment.link()
-    for name in ("bounds", "tpr", "fpr", "odds_limit", "epsilon", "total_nats"):
+    for name in ("bounds", "tpr", "fpr", "odds_limit", "odds_delta", "total_nats"):
         assert card["promise"][name] == privacy[name]
     assert card["promise"]["bounds"]["membership"]["success"] == success_bound(1000 * STEP)
     history = card["history"]
@@ -84,11 +85,11 @@ def test_the_cards_for_people(made):
     home, _, done = made
     text, page = ((home / "student" / name).read_text() for name in ("card.md", "card.html"))
     for said in (
-        "from this model together with everything that the deployment has answered and ever will",
+        "this model together with everything that the deployment has answered and ever will",
         "whoever else is answered by the deployment, before or after, counts as well",
         "30 of them were answers to other queries",
-        "Being among the records from which training sets are drawn.",
-        "they are not differential privacy",
+        "Being in the pool of records from which the training set was drawn.",
+        "What a single record of the pool says, such as its label",
         done.card["history"]["chain"],
     ):
         assert said in text
@@ -123,12 +124,12 @@ def test_a_true_student_is_confirmed(made):
     """Files, ledger, labels and promise agree; trained again on the public rows, it is the same to the byte."""
     home, table, done = made
     with Deployment.open(home / "teacher.pac", to_look=True) as deployment:
-        rows = deployment.artifact.schema.rows(table)
-        found = verify_student(deployment, home / "student", rows)
+        schema = deployment.artifact.schema
+        found = verify_student(deployment, home / "student", PublicRows.of(schema, table))
         assert found.trained_again
         assert (found.labels, found.kept) == (200, done.card["labels"]["kept"])
         with pytest.raises(StudentRefuted, match="not the public rows"):
-            verify_student(deployment, home / "student", rows.take(np.arange(200)[::-1]))
+            verify_student(deployment, home / "student", PublicRows.of(schema, table[::-1]))
 
 
 def test_an_estimator_is_named_so_that_it_can_be_trained_again(tmp_path):
@@ -142,8 +143,8 @@ def test_an_estimator_is_named_so_that_it_can_be_trained_again(tmp_path):
     assert card["settings"]["learner"].endswith(".GradientBoostingClassifier")
     assert card["settings"]["params"] == {"n_estimators": 7}
     with Deployment.open(tmp_path / "teacher.pac", to_look=True) as deployment:
-        rows = deployment.artifact.schema.rows(table)
-        assert verify_student(deployment, tmp_path / "student", rows).trained_again
+        public = PublicRows.of(deployment.artifact.schema, table)
+        assert verify_student(deployment, tmp_path / "student", public).trained_again
 
 
 def test_the_program_says_what_the_student_says(made, tmp_path):
@@ -151,10 +152,8 @@ def test_the_program_says_what_the_student_says(made, tmp_path):
     home, table, done = made
     table.to_csv(tmp_path / "asked.csv", index=False)
     with Deployment.open(home / "teacher.pac", to_look=True) as deployment:
-        schema = deployment.artifact.schema
-        expected = [
-            deployment.artifact.classes.values[i] for i in done.student.predict(schema.rows(table), schema)
-        ]
+        rows = done.student.schema.rows(table)
+        expected = [deployment.artifact.classes.values[i] for i in done.student.predict(rows)]
     assert run_program(home / "student", tmp_path / "asked.csv")[1:] == expected
 
 
@@ -166,12 +165,13 @@ from killing import killer
 from students import silent
 from pacpredict.deployment import Deployment
 from pacpredict.distill import questions
+from pacpredict.distill.columns import PublicRows
 from pacpredict.distill.run import Options, distill
 questions._AT_ONCE = 20
 with Deployment.open({artifact!r}, decode="map", at=killer({point!r}, {times})) as deployment:
-    rows = deployment.artifact.schema.rows(pd.read_pickle({table!r}))
+    public = PublicRows.of(deployment.artifact.schema, pd.read_pickle({table!r}))
     options = Options("xgboost", {{"n_estimators": 5, "max_depth": 3}}, alpha=0.3)
-    distill(deployment, rows, options, {out!r}, silent)
+    distill(deployment, public, options, {out!r}, silent)
 """
 
 

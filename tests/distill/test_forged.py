@@ -10,7 +10,8 @@ import pytest
 from students import make_student
 
 from pacpredict.deployment import Deployment
-from pacpredict.distill.card import Settings, card_of
+from pacpredict.distill.card import VERSION, Settings, card_of
+from pacpredict.distill.columns import PublicRows
 from pacpredict.distill.folder import cards, labels_file, read_card, read_labels, write_folder
 from pacpredict.distill.formats import files_of, is_file_name
 from pacpredict.distill.run import choose, gather
@@ -42,7 +43,7 @@ def rewritten(source, target, change):
 def verified(home, student, table=None):
     with Deployment.open(home / "teacher.pac", to_look=True) as deployment:
         return verify_student(
-            deployment, student, None if table is None else deployment.artifact.schema.rows(table)
+            deployment, student, None if table is None else PublicRows.of(deployment.artifact.schema, table)
         )
 
 
@@ -172,12 +173,12 @@ def remade(home, table, target, keep, rows=None):
     stated, card = read_labels(home / "student"), json.loads((home / "student" / "card.json").read_text())
     settings = Settings(**card["settings"])
     with Deployment.open(home / "teacher.pac", to_look=True) as deployment:
-        classes, schema = deployment.artifact.classes, deployment.artifact.schema
+        classes, public = deployment.artifact.classes, PublicRows.of(deployment.artifact.schema, table)
         rows = stated.rows[keep] if rows is None else rows
         labels = gather(deployment, rows, stated.sequences[keep].tolist())
         targets = choose(labels, len(labels), settings, len(classes))
         learner = student_named(settings.learner, settings.params)
-        ground = Ground.of(learner, schema, schema.rows(table).take(labels.rows))
+        ground = Ground.of(learner, public.schema, public.rows.take(labels.rows))
         student = train_student(learner, ground, classes, targets, seed=settings.seed)
         own = card_of(deployment, labels, targets, settings, [], len(table), student.notes, None)
         files = files_of(student) | {"labels.csv": labels_file(labels, targets.kept, classes.values)}
@@ -301,8 +302,8 @@ def test_what_is_no_file_does_not_belong(made, tmp_path, plant):
         lambda card, _: card.update(evaluation={"rows": 5, "accuracy": 1.5}),
         lambda card, _: card.update(evaluation=None),
         lambda card, _: card.update(curve=[{"rows": 5}]),
-        lambda card, _: card.update(version=3),
-        lambda card, _: card.update(version=2.0),
+        lambda card, _: card.update(version=VERSION + 1),
+        lambda card, _: card.update(version=float(VERSION)),
         lambda card, _: card.update(version=True),
         lambda card, _: card.pop("notes"),
         lambda card, _: card.update(more=1),
@@ -357,14 +358,19 @@ def test_another_model_is_found_by_training(made, tmp_path):
     assert "training again gives another model.ubj" in refuted(home, forged, table)
 
 
-def test_cards_of_the_first_version_are_still_true(made, tmp_path):
-    """A folder that an earlier pacpredict wrote has its words, and is confirmed."""
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [(VERSION - 1, "distill again"), (VERSION + 1, "use the version that wrote it")],
+)
+def test_students_of_another_format_are_refused(made, tmp_path, version, advice):
+    """A folder that another version wrote is refused in one sentence, which says what to do."""
     home, table, _ = made
-    old = rewritten(home / "student", tmp_path / "old", lambda card, _: card.update(version=1))
-    assert "compares every figure, label and file" in (old / "card.md").read_text()
-    assert "not checked" not in (old / "card.md").read_text()
-    unchecked = verified(home, old, table).not_checked
-    assert {"accuracy", "that every figure is compared, as cards of version 1 say"} <= set(unchecked)
+    other = rewritten(home / "student", tmp_path / "other", lambda card, _: card.update(version=version))
+    said = refuted(home, other, table)
+    assert said == (
+        f"the student {other} has format {version}, but this version of pacpredict reads only format {VERSION}: "
+        f"{advice}"
+    )
 
 
 def restyled(home, target, style):

@@ -15,7 +15,7 @@ from students import as_csv, run_program
 from tiny_networks import TINY_BERT, TINY_RESNET, coloured_images, plain_texts
 
 from pacpredict.cli.queries import read_columns, with_missing
-from pacpredict.distill.columns import translated
+from pacpredict.distill.columns import PublicRows
 from pacpredict.distill.formats import check_format, files_of
 from pacpredict.distill.student import check_student, student_named, student_of
 from pacpredict.exceptions import InvalidInput, InvalidQuery
@@ -46,17 +46,16 @@ def dated_table(n, seed):
 def test_tables(tmp_path, name, n_classes):
     """From a CSV file, with values that miss and categories that no public row has, come the student's own labels."""
     table = dated_table(150, seed=1)
-    schema, rows = learn_rows(table, unknown="missing", types={"seen": "date:%d.%m.%Y"})
+    schema, _ = learn_rows(table, types={"seen": "date:%d.%m.%Y"})
     codes = np.unique(labels_of(table, n_classes), return_inverse=True)[1]
-    public = np.flatnonzero(
-        (table["job"] != "smith").to_numpy()
-    )  # which the deployment knows, and no public row has
+    chosen = (table["job"] != "smith").to_numpy()  # which the deployment knows, and no public row has
+    public = PublicRows.of(schema, table[chosen])
     student = trained(
-        student_named(name, SMALL[name]), schema, rows.take(public), codes[public], "abc"[:n_classes]
+        student_named(name, SMALL[name]), public.schema, public.rows, codes[chosen], "abc"[:n_classes]
     )
     assert "smith" not in files_of(student)["student.json"].decode()
     home = written(student, tmp_path)
-    expected = student.predict(rows, schema)
+    expected = student.predict(student.schema.rows(table))
     header, *found = run_program(home, as_csv(table, tmp_path / "asked.csv"))
     assert header == "label"
     assert found == ["abc"[i] for i in expected]
@@ -76,13 +75,13 @@ def test_cells_as_people_write_them(tmp_path):
     )
     codes = (table["ward"] == "2").to_numpy().astype(int)
     types = {"ward": "category", "lab": "number", "smoker": "boolean", "paid": "number:1.234,5"}
-    schema, rows = learn_rows(table, unknown="missing", types=types)
+    schema, rows = learn_rows(table, types=types)
     schema = replace(schema, missing=("n/a", "lab=8"))
     student = trained(student_named("xgboost", SMALL["xgboost"]), schema, rows, codes, "ab")
     written(student, tmp_path)
     asked = table.copy()
     asked.loc[::3, "ward"], asked.loc[::4, "lab"], asked.loc[::5, "smoker"] = "n/a", "n/a", "True"
-    expected = student.predict(schema.rows(asked), schema)
+    expected = student.predict(schema.rows(asked))
     assert run_program(tmp_path, as_csv(asked, tmp_path / "asked.csv"))[1:] == ["ab"[i] for i in expected]
 
 
@@ -163,7 +162,7 @@ def test_every_cell_is_read_as_the_deployment_reads_it(tmp_path, name):
         "when": "date",
         "note": "text",
     }
-    schema, rows = learn_rows(table, unknown="missing", types=types)
+    schema, rows = learn_rows(table, types=types)
     schema = replace(schema, missing=("n/a", "age=9", "note=none"))
     student = trained(student_named("ridge"), schema, rows, [0, 1, 0, 1], "ab")
     program = runpy.run_path(str(written(student, tmp_path) / "predict.py"))
@@ -175,7 +174,7 @@ def test_every_cell_is_read_as_the_deployment_reads_it(tmp_path, name):
             with pytest.raises(ValueError, match=f"column {name}: "):
                 program["matrix"](program["read"](path))
             continue
-        expected = student.schema.features(translated(asked, schema, student.schema))
+        expected = schema.features(asked)
         found = program["matrix"](program["read"](path))
         assert np.array_equal(found, expected, equal_nan=True), cell
 
@@ -194,7 +193,7 @@ def test_images(tmp_path, name):
     for i, image in enumerate(images[:12]):
         files.append(tmp_path / f"{i}.png")
         Image.fromarray(image).save(files[-1])
-    expected = student.predict(rows.take(np.arange(12)), schema)
+    expected = student.predict(rows.take(np.arange(12)))
     _, *found = run_program(home, *files)
     assert found == [f"{file},{('red', 'green', 'blue')[i]}" for file, i in zip(files, expected, strict=True)]
     assert len({line.rpartition(",")[2] for line in found}) == 3
@@ -210,14 +209,14 @@ def test_texts(tmp_path, name):
     home = written(student, tmp_path / "student")
     (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n")
     _, *found = run_program(home, tmp_path / "texts.txt")
-    assert found == [("bad", "good")[i] for i in student.predict(rows, schema)]
+    assert found == [("bad", "good")[i] for i in student.predict(rows)]
     assert len(set(found)) == 2
 
 
 def test_the_same_student_again():
     """The same labels give the same bytes, so that a student can be made again by whoever checks it."""
     table = mixed_table(100)
-    schema, rows = learn_rows(table, unknown="missing")
+    schema, rows = learn_rows(table)
     codes = np.unique(labels_of(table), return_inverse=True)[1]
     for name in ("xgboost", "logistic", "random-forest"):
         once, again = (
@@ -227,13 +226,41 @@ def test_the_same_student_again():
 
 
 def test_columns_tell_nothing_of_the_pool():
-    """A student lists the categories of public rows only, in an order of its own."""
-    table = pd.DataFrame({"town": ["ash", "oak", "elm", "fir"] * 5, "n": range(20)})
-    schema, rows = learn_rows(table)
-    public = np.flatnonzero(table["town"].isin(["oak", "elm"]).to_numpy())
-    student = trained(learner_named("xgboost", SMALL["xgboost"]), schema, rows.take(public), public % 2, "ab")
+    """A student lists the categories of public rows and all of these, as texts; lists that were declared stay."""
+    pool = pd.DataFrame(
+        {"town": ["ash", "oak", "elm", "fir"] * 5, "ward": [1, 2] * 10, "n": range(20), "bed": ["A"] * 20}
+    )
+    schema, _ = learn_rows(pool, types={"ward": "category", "bed": ["B", "A"]})
+    table = pd.DataFrame(
+        {"town": ["oak", "yew", "elm", None, "oak"], "ward": [2, 7, 2.0, 7, 1.5], "n": range(5), "bed": "C"}
+    )
+    public = PublicRows.of(schema, table)
+    student = trained(
+        learner_named("xgboost", SMALL["xgboost"]), public.schema, public.rows, [0, 1, 0, 1, 0], "ab"
+    )
     columns = json.loads(files_of(student)["student.json"])["columns"]
-    assert [column["categories"] for column in columns] == [["elm", "oak"], []]
+    listed = [["elm", "oak", "yew"], ["1.5", "2", "7"], [], ["B", "A"]]
+    assert [column["categories"] for column in columns] == listed
+    assert not any(word in files_of(student)["student.json"].decode() for word in ("ash", "fir"))
+    assert public.rows.numbers[:, 0].tolist()[:3] == [1, 2, 0]
+    assert schema.columns[0].decode(public.asked.numbers[:3, 0]) == ["oak", "other", "elm"]
+
+
+def test_a_public_column_of_many_values(tmp_path):
+    """Of more values than a category can have, a student lists the most frequent; a column may also have none."""
+    schema, _ = learn_rows(pd.DataFrame({"a": ["x", "y"] * 9, "b": ["x", "y"] * 9}))
+    values = [f"v{i:03}" for i in range(300)] + [f"v{i:03}" for i in range(40, 290)]
+    table = pd.DataFrame({"a": values, "b": [None] * len(values)})
+    public = PublicRows.of(schema, table)
+    listed = [column.categories for column in public.schema.columns]
+    assert listed == [tuple(f"v{i:03}" for i in [*range(4), *range(40, 290)]), ()]
+    codes = np.arange(len(values)) % 2
+    for name in ("xgboost", "logistic"):
+        student = trained(student_named(name, SMALL[name]), public.schema, public.rows, codes, "ab")
+        home = written(student, tmp_path / name)
+        asked = table.assign(b="new")
+        expected = ["ab"[i] for i in student.predict(student.schema.rows(asked))]
+        assert run_program(home, as_csv(asked, tmp_path / "asked.csv"))[1:] == expected
 
 
 def test_weights_and_copies(tmp_path):

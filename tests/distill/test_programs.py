@@ -31,7 +31,7 @@ def of_images(tmp_path):
     schema, rows = learn_rows(images)
     features = {"features": averages(tmp_path / "m.onnx"), "cache": None}
     student = trained(student_named("heads", features), schema, rows, labels, COLOURS)
-    expected = [COLOURS[i] for i in student.predict(rows, schema)]
+    expected = [COLOURS[i] for i in student.predict(rows)]
     return written(student, tmp_path / "student"), images, expected
 
 
@@ -172,7 +172,7 @@ def test_texts_by_vectors(tmp_path, kind):
     home = written(student, tmp_path / "student")
     (tmp_path / "texts.txt").write_text("\n".join(texts))
     found = run_program(home, tmp_path / "texts.txt")[1:]
-    assert found == [("bad", "good")[i] for i in student.predict(rows, schema)]
+    assert found == [("bad", "good")[i] for i in student.predict(rows)]
     assert len(set(found)) == 2
 
 
@@ -236,10 +236,10 @@ def test_texts_that_cannot_be_used(of_texts, tmp_path):
 def of_rows(tmp_path):
     """A student of a table, in a folder; returns it with the table and its labels for it."""
     table = mixed_table(120).drop(columns="note")
-    schema, rows = learn_rows(table, unknown="missing")
+    schema, rows = learn_rows(table)
     codes = np.unique(labels_of(table), return_inverse=True)[1]
     student = trained(student_named("xgboost", {"n_estimators": 5}), schema, rows, codes, "ab")
-    return written(student, tmp_path / "student"), table, ["ab"[i] for i in student.predict(rows, schema)]
+    return written(student, tmp_path / "student"), table, ["ab"[i] for i in student.predict(rows)]
 
 
 def test_a_library_of_texts_that_is_not_there(of_texts, tmp_path):

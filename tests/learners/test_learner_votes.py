@@ -61,7 +61,15 @@ both = pytest.mark.parametrize("n_classes", [2, 3])
 def problem(request):
     """Return records, their labels and further rows to ask about."""
     table = mixed_table(150)
-    return table, labels_of(table, request.param), mixed_table(300, seed=9)
+    return table, labels_of(table, request.param), unusual(mixed_table(300, seed=9))
+
+
+def unusual(table):
+    """Return rows of which some have categories that no record has, and missing values where no record has one."""
+    table.loc[::3, "job"], table.loc[1::3, "grade"] = "pilot", "mid"
+    table["age"] = table["age"].astype(float)
+    table.loc[::5, ["age", "grade"]] = None
+    return table
 
 
 def library_votes(fitted, rows_to_ask, models, ask):
@@ -301,17 +309,54 @@ def test_own_xgboost_classifiers(options, n_classes):
     types = ["c" if n else "q" for n in pool.schema.feature_categories] if packed else None
     fixed = {"feature_types": types, "enable_categorical": True, "n_jobs": 1}
     template = xgboost.XGBClassifier(**{"n_estimators": 4, "max_depth": 3, **given, **fixed})
+    if not packed:
+        template = make_pipeline(SimpleImputer(add_indicator=True, keep_empty_features=True), template)
     models = own_fits(fitted, template, prepared)
     expected = library_votes(fitted, prepared, models, lambda model, rows: model.predict(rows))
     assert np.array_equal(fitted.ensemble.votes(pool.rows), expected)
     assert packed is not bool({"booster", "missing", "multi_strategy"} & set(options))
 
 
-def test_missing_where_none_was_seen():
-    """With unknown="missing" a bare estimator answers rows whose numbers are missing, as any learner does."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 2))
-    for learner in (learner_for(GaussianNB()), small_learner("logistic"), small_learner("xgboost")):
-        fitted = quick_fit(Pool.of(X, (X[:, 0] > 0).astype(int), "missing"), learner)
-        rows = fitted.pool.schema.rows(np.array([[np.nan, 1.0], [0.5, np.nan]]))
-        assert fitted.ensemble.votes(rows).shape == (2, 4)
+def of_all_kinds(name):
+    """Return a learner by name, an estimator of the user's, or a pipeline that has no idea of missing values."""
+    if name == "estimator":
+        return learner_for(GaussianNB())
+    if name != "pipeline":
+        return small_learner(name)
+    chooser = make_column_transformer(
+        (StandardScaler(), ["age", "hours"]), (OneHotEncoder(), ["job", "grade", "married"])
+    )
+    return learner_for(make_pipeline(chooser, LogisticRegression(max_iter=1000)))
+
+
+@pytest.mark.parametrize("name", [*ALL, "estimator", "pipeline"])
+@pytest.mark.parametrize("named", [True, False])
+def test_what_training_never_had(name, named):
+    """Every learner answers rows with unknown categories, and with missing values where the training data had none."""
+    table = mixed_table(200).dropna().drop(columns=["note"] if name == "pipeline" else [])
+    labels = labels_of(table)
+    names = list(table) if named or name == "pipeline" else range(len(table.columns))
+    pool = Pool.of(table.set_axis(names, axis=1), labels)
+    fitted = quick_fit(pool, of_all_kinds(name))
+    first = table.iloc[0].to_dict()
+    rows = [first, dict.fromkeys(first), *({**first, column: None} for column in first)]
+    rows += [{**first, "job": "pilot"}, {**first, "grade": "mid", "job": None}]
+    asked = pool.schema.rows([list(row.values()) for row in rows])
+    votes = fitted.ensemble.votes(asked)
+    assert votes.shape == (len(rows), 4)
+    assert np.array_equal(
+        votes, np.concatenate([fitted.ensemble.votes(asked.take([i])) for i in range(len(rows))])
+    )
+
+
+def test_a_pipeline_that_fails_votes_for_the_usual_class():
+    """Where a pipeline raises for a row its vote is the most frequent class of its subset, and others keep theirs."""
+    table = mixed_table(200).dropna().drop(columns="note")
+    fitted = quick_fit(Pool.of(table, labels_of(table)), of_all_kinds("pipeline"))
+    schema = fitted.pool.schema
+    good = fitted.ensemble.votes(schema.rows(table))
+    mixed = table.assign(age=table["age"].where(np.arange(len(table)) % 2 == 0))
+    votes = fitted.ensemble.votes(schema.rows(mixed))
+    assert np.array_equal(votes[::2], good[::2])
+    usual = [np.bincount(fitted.pool.labels[fitted.trained_on(i)]).argmax() for i in range(4)]
+    assert np.array_equal(votes[1::2], np.broadcast_to(usual, votes[1::2].shape))

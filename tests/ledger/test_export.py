@@ -38,18 +38,19 @@ def test_csv(ledger, tmp_path):
         spent += entry.charged_steps
         label = "" if entry.label is None else f"class {entry.label}"
         digest = entry.digest.hex() if entry.digest else ""
-        assert line[:7] == [
+        assert line[:8] == [
             str(entry.sequence),
             record.time,
             entry.client or "",
             entry.kind,
+            entry.votes,
             entry.request.hex() if entry.request else "",
             digest,
             label,
         ]
-        assert (float(line[7]), float(line[8])) == (entry.charged_steps * STEP, spent * STEP)
-        assert line[9] == record.chain.hex()
-    assert lines[0][4:6] == [request_key("zoe", 'a,"b"\n').hex(), digest_of(1).hex()]
+        assert (float(line[8]), float(line[9])) == (entry.charged_steps * STEP, spent * STEP)
+        assert line[10] == record.chain.hex()
+    assert lines[0][5:7] == [request_key("zoe", 'a,"b"\n').hex(), digest_of(1).hex()]
 
 
 def test_parquet(ledger, tmp_path):

@@ -1,7 +1,5 @@
 """An artifact knows its ledger again, and notices one that is missing, older, copied, forked or another."""
 
-import json
-import logging
 import shutil
 import sqlite3
 from contextlib import closing
@@ -9,7 +7,6 @@ from contextlib import closing
 import psycopg
 import pytest
 from small_deployment import DEPLOYMENT, KEY, ask, check_history, found_home, home_at, make_session, serve_at
-from unkeyed_ledger import forge_unkeyed
 
 from pacpredict.exceptions import (
     ForeignLedger,
@@ -441,17 +438,6 @@ def test_two_servers_and_a_file_that_goes_back(home, tmp_path):
                     session.serve([ask(30)])
 
 
-# --- the first version -------------------------------------------------------------------------------------
-
-
-def test_the_upgrade_is_said_once(tmp_path, caplog):
-    """See tests/test_released.py for a whole artifact; a ledger that is current is opened without a word."""
-    home = found_home(tmp_path)
-    with caplog.at_level(logging.WARNING):
-        serve_at(home, 1)
-    assert "upgraded" not in caplog.text
-
-
 def test_places_are_files(home):
     """The witness names the file and its directory by their inodes, and the file system."""
     serve_at(home, 1)
@@ -521,60 +507,6 @@ def test_a_trigger_that_is_called_otherwise(home, kind):
             session.serve([ask(2)])
 
 
-@pytest.mark.parametrize("n_answered", [0, 30])
-def test_nobody_gets_a_signature_by_going_back_to_the_first_version(home, n_answered):
-    """A ledger that anybody can forge is not taken over, nor signed, once the artifact had one under its key."""
-    with home.open() as ledger:
-        session = make_session(ledger)
-        if n_answered:
-            session.serve([ask(*range(n_answered))])
-    home.open().close()  # has checked all of it
-    forge_unkeyed(home.ledger, n_answered + 200)
-    with pytest.raises(LedgerConflict, match="anybody can forge"):
-        home.open()
-    with pytest.raises(LedgerConflict, match="anybody can forge"):
-        home.moved(None, None, n_answered)
-    with closing(sqlite3.connect(home.ledger)) as database:
-        assert database.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
-
-
-def test_a_running_session_signs_no_ledger_of_the_first_version(home):
-    """The same when such a ledger comes into its place while a session has it open."""
-    with home.open() as ledger:
-        session = make_session(ledger)
-        session.serve([ask(1)])
-        forge_unkeyed(home.ledger, 200)
-        for _ in range(2):  # the second time over a new connection
-            with pytest.raises(LedgerError):
-                session.serve([ask(2)])
-    with closing(sqlite3.connect(home.ledger)) as database:
-        assert database.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
-
-
-@pytest.mark.parametrize("anchored", [False, True])
-def test_whoever_writes_to_the_artifact_begins_no_history_anew(home, tmp_path, anchored):
-    """A ledger and a witness of the first version, which need no key, do not replace those under the key."""
-    anchor = str(tmp_path / "anchor") if anchored else None
-    serve_at(home, 1, 2, anchor=anchor)
-    home.witness.unlink()
-    forge_unkeyed(home.ledger, 2)
-    with closing(sqlite3.connect(home.ledger)) as database:
-        ledger, chain = database.execute("SELECT ledger, chain FROM state").fetchone()
-    about = {
-        "ledger": ledger,
-        "kind": "sqlite",
-        "location": str(home.ledger),
-        "sequence": 2,
-        "chain": chain.hex(),
-    }
-    home.old_witness.write_text(json.dumps(about))
-    for act in (home.open, lambda: home.open(anchor=anchor), lambda: home.moved(None, anchor, 2)):
-        with pytest.raises(LedgerConflict, match="of the first version"):
-            act()
-    with closing(sqlite3.connect(home.ledger)) as database:
-        assert database.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
-
-
 # --- what an outsider found --------------------------------------------------------------------------------
 
 
@@ -639,24 +571,6 @@ def test_odd_names_are_read(tmp_path):
     shutil.copytree(home.ledger.parent, tmp_path / "copy.pac")
     with pytest.raises(LedgerConflict, match="still at"):
         home_at(tmp_path / "copy.pac").moved(None, None, None)
-
-
-def test_an_old_witness_is_not_made_up(home, tmp_path):
-    """A witness of the first version, which needs no key, counts for ledgers that were just upgraded only."""
-    serve_at(home, 1, 2)
-    with home.open() as ledger:
-        identity = ledger.ledger.id
-    home.witness.unlink()
-    made_up = {
-        "ledger": identity,
-        "kind": "sqlite",
-        "location": str(home.ledger),
-        "sequence": 0,
-        "chain": "00" * 32,
-    }
-    home.old_witness.write_text(json.dumps(made_up))
-    with pytest.raises(LedgerConflict):
-        home.open()
 
 
 def test_another_path_to_the_same_artifact(home, tmp_path):

@@ -41,7 +41,7 @@ def ledger(opening):
 
 @pytest.fixture
 def keyring(ledger):
-    with Keyring(ledger, STEP) as keyring:
+    with closing(Keyring(ledger, STEP)) as keyring:
         yield keyring
 
 
@@ -103,7 +103,7 @@ def test_revoked_and_expired(opening, keyring):
     token = keyring.make(Terms("lab"))
     soon = (datetime.now(UTC) + timedelta(seconds=-1)).isoformat(timespec="seconds")
     late = keyring.make(Terms("late", expires=soon))
-    with opening() as other, Keyring(other, STEP) as elsewhere:
+    with opening() as other, closing(Keyring(other, STEP)) as elsewhere:
         assert keyring.recognise([token])[0] is not None
         elsewhere.revoke("lab")
         elsewhere.revoke("lab")
@@ -291,7 +291,7 @@ def test_revoked_against_a_trigger(tmp_path):
     """Nobody is told that a key is revoked while a trigger keeps it valid."""
     with (
         SqliteLedger(tmp_path / "ledger", key=KEY, deployment=DEPLOYMENT) as ledger,
-        Keyring(ledger, STEP) as keyring,
+        closing(Keyring(ledger, STEP)) as keyring,
     ):
         keyring.make(Terms("lab"))
         with closing(sqlite3.connect(tmp_path / "ledger")) as database:
@@ -335,17 +335,17 @@ def test_keys_move_with_the_ledger(tmp_path, url):
         (tmp_path / name).mkdir()
     with (
         SqliteLedger(tmp_path / "home" / "ledger", key=KEY, deployment=DEPLOYMENT) as here,
-        Keyring(here, STEP) as keyring,
+        closing(Keyring(here, STEP)) as keyring,
     ):
         token = keyring.make(Terms("lab", queries=5))
         make_session(here).serve([ask(1, 2, client="lab")])
         back_up(here, tmp_path / "kept" / "backup")
-        with move(here, url) as there, Keyring(there, STEP) as moved:
+        with move(here, url) as there, closing(Keyring(there, STEP)) as moved:
             assert moved.recognise([token])[0].terms.queries == 5
             assert isinstance(make_session(there).serve([ask(3, 4, 5, 6, client="lab")])[0], QuotaReached)
             moved.check_use()
     kept = restore(tmp_path / "kept" / "backup", tmp_path / "back", KEY, DEPLOYMENT, Link(2, b""))
-    with kept as back, Keyring(back, STEP) as restored:
+    with kept as back, closing(Keyring(back, STEP)) as restored:
         assert restored.recognise([token])[0].n_answered == 2
         restored.check_use()
 

@@ -15,12 +15,10 @@ from pacpredict.exceptions import (
     InvalidInput,
     LedgerConflict,
     LedgerDamaged,
-    LedgerError,
     LedgerUnavailable,
 )
 from pacpredict.ledger.postgres import PostgresConnection, PostgresLedger, describe_url
 from pacpredict.ledger.postgres_anchor import PostgresAnchor
-from pacpredict.ledger.schema import MIGRATIONS
 from pacpredict.ledger.witness import Sighting
 from pacpredict.mechanism.ledger import Answer, State
 
@@ -106,25 +104,6 @@ def test_a_ledger_is_created_once(url):
     assert len(opened) == 5
     for ledger in opened:
         ledger.close()
-
-
-class NewerLedger(PostgresLedger):
-    """The ledger of a program with one more migration."""
-
-    migrations = (*MIGRATIONS, ["CREATE TABLE notes (text TEXT)", "INSERT INTO notes VALUES ('migrated')"])
-
-
-def test_an_older_ledger_is_migrated_when_it_is_opened(url, served):
-    """Whoever opens an older ledger brings it up to date, once, even if several do at the same time."""
-    opened = []
-    race(lambda _: opened.append(NewerLedger(url, deployment=DEPLOYMENT, key=KEY)), 3)
-    assert sql(url, "SELECT text FROM notes") == [("migrated",)]
-    for ledger in opened:
-        make_session(ledger).serve([ask(4)])
-        ledger.close()
-    assert len(opened) == 3
-    with pytest.raises(LedgerError, match="newer"):
-        PostgresLedger(url, deployment=DEPLOYMENT, key=KEY)
 
 
 # --- what is refused ---------------------------------------------------------------------------------------

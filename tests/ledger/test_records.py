@@ -43,7 +43,7 @@ def test_rows_come_back(kind):
 def test_the_chain_as_written():
     """The chain is HMAC-SHA-256 over the link before and the record's fields, each with its length: pinned by hand."""
     votes, noisy = np.array([0, 1, -1], dtype=np.int16), np.array([0.5, -2.0])
-    entry = Entry(3, 1, 2, votes, noisy, b"d" * 32, "map", "zoe")
+    entry = Entry(3, 1, 2, "map", votes, noisy, b"d" * 32, "zoe", votes="leave-one-out")
 
     def field(value):
         return b"\1" + struct.pack("<Q", len(value)) + value
@@ -54,6 +54,7 @@ def test_the_chain_as_written():
         + field(struct.pack("<Q", 2))
         + field(b"d" * 32)
         + field(b"map")
+        + field(b"leave-one-out")
         + field(b"zoe")
         + b"\0"
         + b"\0"
@@ -74,6 +75,7 @@ CHANGES = {
     "asked": record_of(asked_entry(4)._replace(asked=b"other")),
     "kind": record_of(asked_entry(4)._replace(kind="map")),
     "client": record_of(asked_entry(4)._replace(client=None)),
+    "rule": record_of(asked_entry(4)._replace(votes="leave-one-out")),
     "votes": record_of(asked_entry(4)._replace(question=asked_entry(5).question)),
     "noisy": record_of(asked_entry(4)._replace(noisy=np.array([-0.0]))),
     "spent": record_of(asked_entry(4), spent=2),
@@ -94,7 +96,7 @@ def test_every_change_breaks_the_chain(changed):
     [
         *(
             (name, value)
-            for name in ("kind", "client", "time")
+            for name in ("kind", "votes", "client", "time")
             for value in (b"map", 1, True, 2**80, 0.5, [1])
         ),
         *(
@@ -121,7 +123,7 @@ def test_what_no_session_writes_is_chained_to_nothing(column, value):
 def test_positive_and_negative_zero_differ():
     """The chain is over bits: a release of -0.0 is not one of 0.0."""
     links = {
-        next_link(KEY, LINK, record_of(Entry(1, 1, 0, np.zeros(2, np.int16), np.array([z]))))
+        next_link(KEY, LINK, record_of(Entry(1, 1, 0, "argmax", np.zeros(2, np.int16), np.array([z]))))
         for z in (0.0, -0.0)
     }
     assert len(links) == 2

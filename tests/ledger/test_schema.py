@@ -1,122 +1,113 @@
-"""Older databases are brought up to date, once and whole."""
+"""A ledger is of the one format that this version writes, or refused as it is."""
 
 import sqlite3
+from contextlib import closing
 
+import psycopg
 import pytest
-from racing import race
-from small_deployment import DEPLOYMENT, KEY, ask, check_history, make_session
+from small_deployment import DEPLOYMENT, KEY, ask, check_history, found_home, make_session, serve_at
 
 from pacpredict.exceptions import LedgerDamaged, LedgerError
-from pacpredict.ledger.schema import MIGRATIONS, SQLITE, is_current, migrate
-from pacpredict.ledger.sqlite import SqliteConnection, SqliteLedger
+from pacpredict.ledger.backup import back_up
+from pacpredict.ledger.postgres import PostgresLedger
+from pacpredict.ledger.schema import VERSION
+from pacpredict.ledger.sqlite import SqliteLedger
 
-STEPS = [
-    ["CREATE TABLE a (x {integer})"],
-    ["ALTER TABLE a ADD COLUMN y {blob}", "INSERT INTO a VALUES (1, x'02')"],
-]
+OTHER_VERSIONS = {VERSION - 1: "fit again", VERSION + 1: "use the version that wrote it"}
 
 
-@pytest.fixture
-def path(tmp_path):
-    """A database of version 0: it knows its version, and nothing else."""
-    path = tmp_path / "old.sqlite"
-    connection = sqlite3.connect(path)
-    connection.executescript(
-        "CREATE TABLE schema_version (version INTEGER NOT NULL); INSERT INTO schema_version VALUES (0)"
+def version_of(path):
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute("SELECT version FROM schema_version").fetchall()
+
+
+def give(path, statement, *values):
+    """Change a ledger as a program of another version would have written it."""
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(statement, values)
+
+
+def sentence(location, version):
+    return (
+        f"the ledger at {location} has format {version}, but this version of pacpredict reads only format {VERSION}: "
+        f"{OTHER_VERSIONS[version]}"
     )
-    connection.close()
-    return path
 
 
 @pytest.fixture
-def old(path):
-    connection = SqliteConnection(path, 1.0)
-    yield connection
-    connection.close()
+def home(tmp_path):
+    made = found_home(tmp_path / "a.pac")
+    serve_at(made, 1, 2)
+    return made
 
 
-def test_missing_steps_are_applied_in_order(old):
-    """From version 0 over 1 to 2; a database that is up to date is left alone."""
-    migrate(old.run, SQLITE, KEY, STEPS[:1])
-    assert is_current(old.run, STEPS[:1])
-    assert not is_current(old.run, STEPS)
-    for _ in range(2):
-        migrate(old.run, SQLITE, KEY, STEPS)
-        assert old.run("SELECT * FROM a") == [(1, b"\2")]
-        assert old.run("SELECT version FROM schema_version") == [(2,)]
+def test_a_new_ledger_has_the_version_that_is_read(tmp_path):
+    """What is created is opened again, and goes on."""
+    for numbers in ((1, 2), (3,)):
+        with SqliteLedger(tmp_path / "new", deployment=DEPLOYMENT, key=KEY) as ledger:
+            make_session(ledger).serve([ask(*numbers)])
+            check_history(ledger)
+    assert version_of(tmp_path / "new") == [(VERSION,)]
 
 
-def test_a_failed_step_leaves_the_old_version(old):
-    """Migrations are part of a transaction: all of them or none."""
-    old.begin()
-    with pytest.raises(LedgerDamaged):
-        migrate(old.run, SQLITE, KEY, [*STEPS, ["CREATE TABLE a (again {integer})"]])
-    old.rollback()
-    assert old.run("SELECT version FROM schema_version") == [(0,)]
-    assert old.run("SELECT name FROM sqlite_master WHERE name = 'a'") == []
+@pytest.mark.parametrize("version", OTHER_VERSIONS)
+def test_other_versions_are_refused(home, tmp_path, version):
+    """Whatever an owner does with a ledger of another format is refused in one sentence, and changes nothing."""
+    with home.open() as ledger:
+        back_up(ledger.ledger, tmp_path / "backup")
+    for path in (home.ledger, tmp_path / "backup"):
+        give(path, "UPDATE schema_version SET version = ?", version)
+    before = home.ledger.read_bytes()
+    for act in (home.open, lambda: home.moved(None, None, 2)):
+        with pytest.raises(LedgerError) as caught:
+            act()
+        assert str(caught.value) == sentence(home.ledger, version)
+    assert home.ledger.read_bytes() == before
+    home.ledger.unlink()
+    with pytest.raises(LedgerError) as caught:
+        home.restore(tmp_path / "backup", None, 2)
+    assert str(caught.value) == sentence(tmp_path / "backup", version)
+    assert not home.ledger.exists()
 
 
-@pytest.mark.parametrize("version", [2, 99])
-def test_newer_versions_are_refused(old, version):
-    """What a newer program made is not touched."""
-    old.run("UPDATE schema_version SET version = ?", (version,))
-    with pytest.raises(LedgerError, match="newer"):
-        migrate(old.run, SQLITE, KEY, STEPS[:1])
+def test_a_running_session_takes_no_other_version(home):
+    """A ledger of another format that comes into the place of one in use is neither read nor written."""
+    with home.open() as ledger:
+        session = make_session(ledger)
+        session.serve([ask(3)])
+        give(home.ledger, "UPDATE schema_version SET version = ?", VERSION - 1)
+        for suffix in ("-wal", "-shm"):  # so that the session has to connect anew
+            home.ledger.with_name(home.ledger.name + suffix).unlink()
+        for _ in range(2):
+            with pytest.raises(LedgerError):
+                session.serve([ask(4)])
+    assert version_of(home.ledger) == [(VERSION - 1,)]
 
 
 @pytest.mark.parametrize(
     "statement", ["DELETE FROM schema_version", "UPDATE schema_version SET version = -1"]
 )
-def test_impossible_versions_are_refused(old, statement):
-    """A database that does not know its version is damaged."""
-    old.run(statement)
-    with pytest.raises(LedgerDamaged):
-        migrate(old.run, SQLITE, KEY, STEPS)
+def test_impossible_versions_are_refused(home, statement):
+    """A ledger that does not say which format it has is damaged."""
+    give(home.ledger, statement)
+    with pytest.raises(LedgerDamaged, match="does not say which format it has"):
+        home.open()
 
 
-class NewerLedger(SqliteLedger):
-    """The ledger of a program with one more migration."""
-
-    migrations = (*MIGRATIONS, ["CREATE TABLE notes (text TEXT)", "INSERT INTO notes VALUES ('migrated')"])
-
-
-def test_an_older_ledger_is_migrated_when_it_is_opened(tmp_path):
-    """Whoever opens an older ledger brings it up to date, once, even if several do at the same time."""
-    path = tmp_path / "ledger.sqlite"
-    with SqliteLedger(path, deployment=DEPLOYMENT, key=KEY) as ledger:
+@pytest.mark.parametrize("version", OTHER_VERSIONS)
+def test_other_versions_in_a_database_are_refused(home, url, version):
+    """The same in PostgreSQL, also where a ledger would be moved to."""
+    with PostgresLedger(url, deployment=DEPLOYMENT, key=KEY) as ledger:
         make_session(ledger).serve([ask(1, 2)])
-    opened = []
-    race(lambda _: opened.append(NewerLedger(path, deployment=DEPLOYMENT, key=KEY)), 4)
-    for ledger in opened:
-        assert ledger._connections.read("SELECT text FROM notes") == [("migrated",)]
-        make_session(ledger).serve([ask(1, 2, 3 + len(list(ledger.entries())))])
-        check_history(ledger)
-        ledger.close()
-    assert len(opened) == 4
-    with pytest.raises(LedgerError, match="newer"):
-        SqliteLedger(path, deployment=DEPLOYMENT, key=KEY)
-
-
-def test_a_ledger_from_before_there_were_limits_goes_on(tmp_path):
-    """Version 2 knew nothing of odds: its state keeps its MAC, and the history goes on without a limit."""
-    path = tmp_path / "ledger.sqlite"
-    with SqliteLedger(path, deployment=DEPLOYMENT, key=KEY) as ledger:
-        make_session(ledger).serve([ask(1, 2)])
-    connection = sqlite3.connect(path)
-    connection.executescript(
-        "ALTER TABLE state DROP COLUMN room; ALTER TABLE state DROP COLUMN moved; DROP TABLE keys; DROP TABLE key_use; "
-        "UPDATE schema_version SET version = 2"
-    )
-    connection.close()
-    with SqliteLedger(path, deployment=DEPLOYMENT, key=KEY) as ledger:
-        make_session(ledger).serve([ask(1, 2, 3)])
-        check_history(ledger)
-        assert (ledger.load().room, ledger.load().moved) == (None, None)
-
-
-def test_a_new_ledger_has_the_latest_version(tmp_path):
-    """What is created needs no migration."""
-    with SqliteLedger(tmp_path / "new", deployment=DEPLOYMENT, key=KEY) as ledger:
-        assert is_current(ledger._connections.read)
-        make_session(ledger).serve([ask(1, 2)])
-        check_history(ledger)
+        location = ledger.location
+    with psycopg.connect(url) as database:
+        database.execute("UPDATE schema_version SET version = %s", (version,))
+    for act in (
+        lambda: PostgresLedger(url, deployment=DEPLOYMENT, key=KEY),
+        lambda: PostgresLedger(url, deployment=DEPLOYMENT, key=KEY, create=False),
+        lambda: home.move_to(url),
+    ):
+        with pytest.raises(LedgerError) as caught:
+            act()
+        assert str(caught.value) == sentence(location, version)
+    serve_at(home, 3)  # goes on where it was

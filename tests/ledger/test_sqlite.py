@@ -229,14 +229,6 @@ def test_damaged_numbers_are_named(served, path):
         list(ledger.entries())
 
 
-def test_ledgers_of_the_future_are_refused(served, path):
-    """A newer program may have written what this one does not understand."""
-    served.close()
-    sql(path, "UPDATE schema_version SET version = 99")
-    with pytest.raises(LedgerError, match="newer"):
-        SqliteLedger(path, deployment=DEPLOYMENT, key=KEY)
-
-
 def test_moved_ledgers_give_no_turns(served, path):
     """A ledger that was continued elsewhere says where, also to whoever has it open, and can still be read."""
     session = make_session(served)

@@ -82,10 +82,11 @@ def limited_ledger(path, budget, **options):
     return SqliteLedger(path, deployment=DEPLOYMENT, key=KEY)
 
 
+@pytest.mark.parametrize("noise", ["least", "fair"])
 @pytest.mark.parametrize("total", [40, 10_000])
-def test_every_kind_of_release_is_replayed(tmp_path, total):
-    """Noise, labels of a channel, vectors and answers from the belief, at the limit and past the total."""
-    budget = Budget(2.0**-14, total * 2.0**-14, when_exhausted="belief", odds_limit=2.0, odds_delta=0.05)
+def test_every_kind_of_release_is_replayed(tmp_path, total, noise):
+    """Both kinds of noise, channel labels, vectors and answers from the belief, at the limit and past the total."""
+    budget = Budget(2.0**-14, total * 2.0**-14, "adaptive", "belief", 2.0, 0.05, noise)
     with limited_ledger(tmp_path / "ledger", budget) as ledger:
         kinds = {entry.kind for entry in ledger.entries()}
         assert kinds >= {"agreed", "argmax", "map", "sample", "vector"}
@@ -96,6 +97,13 @@ def test_every_kind_of_release_is_replayed(tmp_path, total):
         for other in (replace(budget, odds_limit=3.0), replace(budget, odds_limit=None)):
             with pytest.raises(LedgerConflict, match="limit"):
                 verify(ledger, CLASSES, other, Belief.uniform(M))
+        with pytest.raises(LedgerConflict, match="noise"):
+            verify(
+                ledger,
+                CLASSES,
+                replace(budget, noise={"least": "fair", "fair": "least"}[noise]),
+                Belief.uniform(M),
+            )
 
 
 @pytest.mark.parametrize("change", ["noisy = 0", "noisy = noisy + 1", "noisy = NULL"])

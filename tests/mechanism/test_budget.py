@@ -220,7 +220,9 @@ def test_total_below_one_step_is_refused():
         Budget(1.0, math.nextafter(1.0, 0))
 
 
-@pytest.mark.parametrize("options", [{"charging": "free"}, {"when_exhausted": "ignore"}, {"charging": None}])
+@pytest.mark.parametrize(
+    "options", [{"charging": "free"}, {"when_exhausted": "ignore"}, {"charging": None}, {"noise": "paper"}]
+)
 def test_unknown_options_are_refused(options):
     """A misspelt option is not taken for its default."""
     with pytest.raises(InvalidInput, match="must be"):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pacpredict import defaults
-from pacpredict.core.bounds import epsilon_for_success, success_bound
+from pacpredict.core.bounds import epsilon_for_success, success_bound, success_for_epsilon
 from pacpredict.core.plan import plan
 from pacpredict.exceptions import InvalidBudget, InvalidPlan
 from pacpredict.mechanism.planned_budget import plan_budget
@@ -59,9 +59,9 @@ def test_the_planner_decides(queries, success, prior):
     assert success_bound(made.total, prior) <= success
 
 
-def test_epsilon_and_step():
-    """The paper's 477 million queries: epsilon 1 at 2^-32 nats."""
-    made = plan_budget(epsilon=1.0, step=2.0**-32)
+def test_success_and_step():
+    """The paper's 477 million queries: the success of epsilon 1 at 2^-32 nats."""
+    made = plan_budget(success=success_for_epsilon(1.0), step=2.0**-32)
     assert made.total_steps == 476_512_710
     assert epsilon_for_success(success_bound(made.total)) <= 1.0
 
@@ -78,7 +78,7 @@ def test_a_total_in_nats_is_not_passed(total, step):
     ("asked", "error", "words"),
     [
         ({"queries": 5, "success": 0.6, "step": 0.1}, InvalidPlan, "all three"),
-        ({"success": 0.6, "epsilon": 1.0}, InvalidPlan, "not both"),
+        ({"success": 0.6, "tpr": 0.1}, InvalidPlan, "not both"),
         ({"success": 0.6, "total": 1.0}, InvalidPlan, "not both"),
         ({"step": 2.0**-8}, InvalidPlan, "not even one query fits"),
         ({"queries": 0}, InvalidPlan, "at least 1"),

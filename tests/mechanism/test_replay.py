@@ -22,7 +22,7 @@ from pacpredict.exceptions import (
     PacPredictError,
 )
 from pacpredict.mechanism.budget import Budget
-from pacpredict.mechanism.ledger import Entry, MemoryLedger
+from pacpredict.mechanism.ledger import MemoryLedger
 from pacpredict.mechanism.replay import replay, retrace
 
 
@@ -64,7 +64,7 @@ def test_replay_refuses_releases_of_another_size(change):
     """An entry whose noisy coordinates do not fit its question is no release of it."""
     _, _, ledger = used_session()
     first = next(ledger.entries())
-    spoilt = Entry(1, first.charged_steps, first.label, first.question, change(first.noisy))
+    spoilt = first._replace(noisy=change(first.noisy))
     with pytest.raises(PacPredictError):
         replay([spoilt], CLASSES, PLENTY, Belief.uniform(M))
 

@@ -119,15 +119,25 @@ def test_a_shared_ledger_does_not_change_its_secret_underway():
     assert generator.bit_generator.state == bits
 
 
-def test_a_history_without_a_commitment_gets_one():
-    """Histories of the first format do not know their secret; from the next release on they do."""
+@pytest.mark.parametrize("name", ["step", "total", "secret", "origin"])
+def test_a_ledger_says_what_its_history_began_with(name):
+    """A state on record without its step budget, total, secret or origin is none that a session wrote."""
     _, _, ledger = used_session()
-    ledger._state = replace(ledger.load(), secret=None, total=None)
-    make(ledger=ledger)[0].answer(CONTESTED)
-    assert ledger.load().secret == SECRET.commitment()
-    assert ledger.load().total == PLENTY.total
+    ledger._state = replace(ledger.load(), **{name: None})
+    with pytest.raises((ForeignLedger, InvalidInput)):
+        make(ledger=ledger)
+
+
+def test_a_replayed_history_is_bound_again():
+    """What entries do not say is taken from the session that continues them, and on record from then on."""
+    _, _, ledger = used_session()
+    replayed, continued = replay(ledger.entries(), CLASSES, PLENTY, Belief.uniform(M)), MemoryLedger()
+    assert (replayed.secret, replayed.total) == (None, None)
+    make(snapshot=replayed, ledger=continued)
+    assert continued.load().secret == SECRET.commitment()
+    assert continued.load().total == PLENTY.total
     with pytest.raises(ForeignLedger):
-        make(ledger=ledger, secret=Secret(SECRET.reveal(), M))
+        make(ledger=continued, secret=Secret(SECRET.reveal(), M))
 
 
 def test_a_used_ledger_takes_no_snapshot():
@@ -218,7 +228,7 @@ def test_a_history_keeps_its_total(total, where):
 
 
 def test_a_history_that_does_not_know_its_total_has_spent_no_more():
-    """Of a history of the first format it is known at least that a smaller total than it spent was not its own."""
+    """Of a replayed history it is known at least that a smaller total than it spent was not its own."""
     session, _, _ = used_session(Budget(0.5, 2.0))
     session.answer(CONTESTED)
     old, ledger = replace(session.snapshot(), total=None), MemoryLedger()

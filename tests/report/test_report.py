@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import unescape
 
@@ -17,13 +18,17 @@ from pacpredict.cli import main
 from pacpredict.core.bounds import success_bound
 from pacpredict.core.roc import tpr_bound
 from pacpredict.deployment import Deployment
+from pacpredict.mechanism.budget import Budget
+from pacpredict.promise import NEVER_TELL, NOT_PROMISED, about_the_pool, on_erasure, plain, why_never
 from pacpredict.report.facts import Moment, forecast, gather
 from pacpredict.report.page import render
+from pacpredict.show import percent_up
 
 
 def text_of(page):
     """Return what a reader reads."""
     body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    body = re.sub(r"</?(b|strong|code)>", "", body)  # within a sentence
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
@@ -46,8 +51,8 @@ def test_the_page_says_what_the_deployment_says(home):
         budget = deployment.artifact.recipe.budget
     text = text_of(render(found))
     for words in (
-        f"at most {100 * success_bound(0.25) + 0.005:.2f} % of cases",  # rounded up
-        f"{privacy['queries']:,} queries were answered; models disagreed on {privacy['contested']}",
+        f"more than {100 * success_bound(0.25) + 0.005:.2f}% of the time",  # rounded up
+        f"{privacy['queries']:,} queries were answered; the models disagreed on {privacy['contested']}",
         f"{budget.total_steps - privacy['contested']:,} queries on which models disagree can still be answered",
         f"all {link.sequence} records of the ledger were checked",
         link.chain.hex(),
@@ -62,9 +67,9 @@ def test_the_page_says_what_the_deployment_says(home):
 @pytest.mark.parametrize(
     ("when", "words"),
     [
-        ("halt", "nothing new is answered"),
-        ("unanimous", "only questions on which all models agree are answered"),
-        ("belief", "answers are drawn from what everybody may believe"),
+        ("halt", "no new query is answered"),
+        ("unanimous", "only queries on which all models agree are answered"),
+        ("belief", "answers are drawn from the public belief"),
     ],
 )
 def test_settings_are_said_as_they_are(tmp_path, when, words):
@@ -79,29 +84,65 @@ def test_settings_are_said_as_they_are(tmp_path, when, words):
     text = text_of(render(found))
     for each in (
         words,
-        "Before any answer it was 25 %",
+        "Before any answer it was 25%",
         "decoder argmax, on record also map",
-        "By map answers tend to",
+        "With map, an answer at a small step is the vote of all models.",
     ):
         assert each in text, each
-    assert "decoder argmax now; the history was not read" in text_of(render(unread))
+    assert "decoder argmax; votes plain now; the history was not read" in text_of(render(unread))
 
 
-def test_what_is_not_protected_stands_beside_what_is(home):
-    """Both lists are there, and the pool comes first."""
+def test_an_officers_questions_come_first(home):
+    """Who, against what, by how much, what not, what never, what on erasure: in this order, before anything else."""
     with Deployment.open(home) as deployment:
-        text = text_of(render(gather(deployment, verify=False)))
-    protected, unprotected = text.index("Protected"), text.index("Not protected")
-    assert protected < unprotected < text.index("Being among the records at all")
+        page = render(gather(deployment, verify=False))
+    assert re.findall("<h2>(.*?)</h2>", page)[:8] == [
+        "Who is protected?",
+        "Against what?",
+        "By how much?",
+        "What is not protected?",
+        "What must we never do?",
+        "What if someone asks to be erased?",
+        "How does it work?",
+        "How often can an attack succeed?",
+    ]
+    text = text_of(page)
+    for words in (NOT_PROMISED, NEVER_TELL, why_never(4, 0.5, "record"), on_erasure(0.5, "record")):
+        assert words in text, words
+    assert "rises from 50% to 75%, and after five erasures to 98.44%, with six budgets" in text
     assert "The history was not replayed for this report." in text
 
 
-@pytest.mark.parametrize("decode", ["argmax", "map"])
+def test_a_prior_above_a_half_is_explained(home):
+    """No row of the table starts above 50% without the sentence that says why."""
+    with Deployment.open(home) as deployment:
+        found = gather(deployment, verify=False)
+    text, high = (
+        text_of(render(found)),
+        [one for one in found.privacy["bounds"].values() if one["prior"] > 0.5],
+    )
+    assert high
+    for bound in high:
+        assert f'"{bound["question"]}" starts at {percent_up(bound["prior"])} because ' in text
+
+
+@pytest.mark.parametrize("decode", ["argmax", "map", "sample"])
 def test_each_decoder_has_its_words(home, decode):
     """What answers say about the records as a whole depends on the decoder that is in use."""
     with Deployment.open(home, decode=decode) as deployment:
         page = render(gather(deployment, verify=False))
-    assert ("mostly noise" in page, "vote of all models" in page) == (decode == "argmax", decode == "map")
+    text = text_of(page)
+    told = {name: plain(about_the_pool(name, "least")) for name in ("argmax", "map", "sample")}
+    assert [name for name, words in told.items() if words in text] == [decode]
+
+
+def test_fair_noise_has_its_words(tmp_path):
+    """With fair noise `argmax` does not follow the vote shares, and the page does not say so."""
+    fit_small(tmp_path / "a.pac", how=replace(recipe(), budget=Budget(2.0**-8, 1.0, noise="fair")))
+    with Deployment.open(tmp_path / "a.pac") as deployment:
+        text = text_of(render(gather(deployment)))
+    assert plain(about_the_pool("argmax", "fair")) in text
+    assert "follows the vote shares" not in text
 
 
 def test_nothing_depends_on_the_secret(tmp_path):
@@ -125,7 +166,7 @@ def test_an_artifact_that_was_never_asked(tmp_path):
         found = gather(deployment)
     text = text_of(render(found))
     assert "0 queries were answered" in text
-    assert "between 50.0000 % and 50.0000 %" in text
+    assert "between 50.0000% and 50.0000%" in text
     assert "by time (UTC)" not in text
 
 
@@ -136,7 +177,7 @@ def test_names_are_escaped(tmp_path):
     with Deployment.open(path) as deployment:
         page = render(gather(deployment))
     assert "<script" not in page
-    assert "Privacy summary of &lt;script&gt;&amp;.pac" in page
+    assert "Privacy report on &lt;script&gt;&amp;.pac" in page
 
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -202,8 +243,8 @@ def test_what_the_model_is(home):
     with Deployment.open(home) as deployment:
         facts = gather(deployment)
         about, read = deployment.describe(), text_of(render(facts))
-    assert f"told apart {', '.join(about['classes'])} learned from " in read
-    assert f"models will disagree on about {100 * about['contested_share']:.3g} % of new queries" in read
+    assert f"classes {', '.join(about['classes'])} columns " in read
+    assert f"models will disagree on about {100 * about['contested_share']:.3g}% of new queries" in read
 
 
 def test_two_printed_pages(home, tmp_path):

@@ -12,14 +12,12 @@ from live_server import LiveServer, curator_of, plain_rows
 from records import mixed_table, recipe, small_learner
 from whole_values import image_pool, images, letters, png, small_heads, text_pool
 
-from pacpredict import defaults
 from pacpredict.core.plan import plan
-from pacpredict.core.roc import tpr_for_epsilon
 from pacpredict.deployment import Deployment
 from pacpredict.ledger.keys import Terms
-from pacpredict.pages.words import percent
 from pacpredict.serving.access import Keyed
 from pacpredict.serving.metrics import Counted
+from pacpredict.show import percent_up
 from pacpredict.training.fit import fit
 from pacpredict.training.pool import Pool
 
@@ -250,6 +248,7 @@ def test_the_form_lists_what_the_owner_declared(browser, deployment):
             "low",
             "mid",
             "high",
+            "other",
         ]
         assert page.locator('#ask input[data-column="job"]').count() == 1
         assert not re.search("clerk|nurse|smith", page.content())
@@ -262,7 +261,7 @@ def test_exhausted(browser, deployment, contested):
         page = visit.loaded()
         said = page.inner_text("#live")
         assert "The budget is spent." in said
-        assert "0.00 %" in said
+        assert "0.00%" in said
         assert "New queries are refused" in said
         assert spent_width(page) == 640
         assert "can cost nothing any more" in page.inner_text("[data-live=cost]")
@@ -341,12 +340,11 @@ def test_the_planner_has_the_librarys_numbers(browser, deployment, given):
                 "said => document.querySelector('#plan').textContent.includes(said)", arg=text
             )
         said = page.inner_text("#plan")
-        assert percent(expected.success) in said
-        assert percent(expected.tpr) in said
+        assert percent_up(expected.success) in said
+        assert percent_up(expected.tpr) in said
         assert f"{expected.total_budget_nats:.6g} nats" in said
-        limited = min(expected.tpr, tpr_for_epsilon(defaults.ODDS_LIMIT, expected.fpr, defaults.ODDS_DELTA))
         rows = page.locator("#plan td").all_inner_texts()
-        assert rows[-1] == percent(limited)
+        assert rows[-2:] == [percent_up(expected.limited_tpr), percent_up(expected.tpr)]
         page.fill("#plan-queries", "many")
         page.wait_for_selector("#plan.refused")
         assert asdict(expected)["prior"] == 0.5

@@ -8,19 +8,17 @@ import pytest
 from live_server import LiveServer, curator_of, plain_rows
 from records import mixed_table, quick_fit, recipe
 
-from pacpredict import defaults
 from pacpredict.core.plan import plan
-from pacpredict.core.roc import tpr_for_epsilon
 from pacpredict.ledger.spending import Spent
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.session import Session
-from pacpredict.pages.words import percent
 from pacpredict.serving.metrics import Counted, Uncounted
 from pacpredict.serving.page.budget import look_at, render_budget, share_left
 from pacpredict.serving.page.counting import Counting
 from pacpredict.serving.page.form import render_form
 from pacpredict.serving.page.planner import render_plan
 from pacpredict.serving.page.traffic import SPANS, Counts, Traffic, quantile, render_traffic
+from pacpredict.show import factor_up, percent_up
 from pacpredict.tables.column import Column
 from pacpredict.tables.schema import Schema
 
@@ -207,24 +205,22 @@ def test_a_pause_slows_the_pace():
     ).pace.ends + timedelta(hours=30)
 
 
-@pytest.mark.parametrize("odds_limit", [None, 0.5])
-def test_the_planner_knows_the_limit_on_odds(odds_limit):
-    """The plan says what is found within the deployment's limit on odds, or within the default one."""
-    budget = Budget(2.0**-20, 100_000 * 2.0**-20, odds_limit=odds_limit)
-    shown = render_plan({"queries": "100000", "step_budget": "2^-20"}, budget, 0.5)
-    limit = defaults.ODDS_LIMIT if odds_limit is None else odds_limit
-    expected = min(plan(queries=100_000, step_budget=2.0**-20).tpr, tpr_for_epsilon(limit, 0.001, 1e-9))
-    assert expected < plan(queries=100_000, step_budget=2.0**-20).tpr
-    whose = "the default limit" if odds_limit is None else "the deployment's limit"
-    assert f"with {whose} on odds, a factor of {1.29 if odds_limit is None else 1.65}" in html.unescape(shown)
-    assert f"<td>{percent(expected)}</td>" in shown
+def test_the_planner_proposes_the_limit_of_the_planned_total():
+    """The plan has the odds limit that goes with its own total, and what is found with it and without."""
+    shown = html.unescape(render_plan({"queries": "100000", "step_budget": "2^-20"}, 0.5))
+    expected = plan(queries=100_000, step_budget=2.0**-20)
+    assert expected.limited_tpr < expected.tpr
+    assert f"<td>{expected.odds_limit:g}, a factor of {factor_up(expected.odds_limit)}</td>" in shown
+    assert shown.index(f"<td>{percent_up(expected.limited_tpr)}</td>") < shown.index(
+        f"<td>{percent_up(expected.tpr)}</td>"
+    )
 
 
 def test_what_is_left_rounds_down():
     """Nobody is promised more than there is."""
-    assert share_left(999_999, 1_000_000) == "99.99 %"
-    assert share_left(1, 1_000_000) == "0.00 %"
-    assert share_left(10, 10) == "100.00 %"
+    assert share_left(999_999, 1_000_000) == "99.99%"
+    assert share_left(1, 1_000_000) == "0.00%"
+    assert share_left(10, 10) == "100.00%"
 
 
 def test_dates_are_asked_for_by_an_example():

@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import sys
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,17 @@ def free_port():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         return unused.getsockname()[1]
+
+
+@contextmanager
+def occupied(port):
+    """Listen at a port of this machine, unless somebody does already: no test may need it."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(OSError):
+            taken.bind(("127.0.0.1", port))
+            taken.listen()
+        yield
 
 
 def environment():

@@ -81,8 +81,7 @@ def check_history(ledger, n_classes=CLASSES, n_models=M, budget=PLENTY):
 
 def home_at(directory):
     """The home of a deployment in a directory, as an artifact has it."""
-    names = ("ledger.sqlite", "witness.jsonl", "witness.json")
-    return Home(*(directory / name for name in names), DEPLOYMENT, KEY)
+    return Home(directory / "ledger.sqlite", directory / "witness.jsonl", DEPLOYMENT, KEY)
 
 
 def found_home(directory):

@@ -10,6 +10,7 @@ from artifacts import fit_small
 from records import labels_of, mixed_table, recipe
 
 from pacpredict.deployment import Deployment
+from pacpredict.distill.columns import PublicRows
 from pacpredict.distill.run import Options, distill
 from pacpredict.training.pool import Pool
 
@@ -31,7 +32,7 @@ def fit_teacher(path, steps=1000, n_classes=3, n_models=8, **options):
     """Make a deployment whose models differ on some public rows; returns the table of these, without labels."""
     table = mixed_table(400, seed=3).drop(columns="note")
     labels = labels_of(table, n_classes, seed=3)
-    pool = Pool.of(table[:200], labels[:200], unknown="missing")
+    pool = Pool.of(table[:200], labels[:200])
     fit_small(path, pool, how=recipe(n_models=n_models, step=STEP, total=steps * STEP, **options))
     return table[200:].reset_index(drop=True), labels[200:]
 
@@ -40,8 +41,8 @@ def make_student(artifact, table, out, tested=None, decode=None, **options):
     """Distil in this process; returns what distil returns."""
     options = {"learner": "xgboost", "params": {"n_estimators": 5, "max_depth": 3}, **options}
     with Deployment.open(artifact, decode=decode) as deployment:
-        rows = deployment.artifact.schema.rows(table)
-        return distill(deployment, rows, Options(**options), out, silent, tested)
+        public = PublicRows.of(deployment.artifact.schema, table)
+        return distill(deployment, public, Options(**options), out, silent, tested)
 
 
 def as_csv(table, path):

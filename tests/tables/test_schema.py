@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pacpredict.exceptions import InvalidInput, InvalidModel, InvalidQuery, InvalidTable
-from pacpredict.tables.infer import LONGEST_CATEGORY, MOST_CATEGORIES
+from pacpredict.exceptions import InvalidInput, InvalidModel, InvalidTable
+from pacpredict.tables.categories import LONGEST_CATEGORY
+from pacpredict.tables.declared import MOST_CATEGORIES
 from pacpredict.tables.schema import Column, Schema
 from pacpredict.tables.words import N_WORD_FEATURES
 
@@ -44,14 +45,14 @@ def one_column(values, **options):
 
 
 def test_kinds_of_columns():
-    """Each column gets the kind of its values, with its categories and whether some are missing."""
+    """Each column gets the kind of its values, with its categories; those of a dtype that do not occur are none."""
     assert Schema.infer(people()).columns == (
         Column("age", "number"),
-        Column("work", "category", ("private", "state"), has_missing=True),
+        Column("work", "category", ("private", "state")),
         Column("member", "boolean"),
-        Column("grade", "category", ("low", "middle", "high"), has_missing=True, is_declared=True),
-        Column("weight", "number", has_missing=True),
-        Column("note", "text", has_missing=True),
+        Column("grade", "category", ("low", "high"), is_dtype=True),
+        Column("weight", "number"),
+        Column("note", "text"),
     )
 
 
@@ -82,7 +83,7 @@ def test_dtypes_of_a_column(values, kind, has_missing):
     """Nullable, Arrow-backed, sparse and object columns are what their values are."""
     schema = one_column(values)
     (column,) = schema.columns
-    assert (column.kind, column.has_missing) == (kind, has_missing)
+    assert column.kind == kind
     rows = schema.rows(pd.DataFrame({"x": values}))
     assert np.isnan(rows.numbers).any() == has_missing
     assert same(rows, schema.rows({"x": [None if pd.isna(value) else value for value in values]}))
@@ -105,12 +106,11 @@ def test_masked_values_are_missing():
     """What a masked array hides is missing, not the number beneath."""
     masked = np.ma.MaskedArray([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
     schema = Schema.infer(masked)
-    assert [column.has_missing for column in schema.columns] == [False, True]
     assert np.isnan(schema.rows(masked).numbers).tolist() == [[False, True], [False, False]]
 
 
 def test_free_text_or_category():
-    """Texts are categories up to 255 of them and 100 characters each, and free text beyond."""
+    """Texts are categories up to 254 of them and 100 characters each, and free text beyond."""
     assert kinds([[f"{i}"] for i in range(MOST_CATEGORIES)] * 2) == ["category"]
     assert kinds([[f"{i}"] for i in range(MOST_CATEGORIES + 1)] * 2) == ["text"]
     assert kinds([["x" * LONGEST_CATEGORY]]) == ["category"]
@@ -180,10 +180,11 @@ def test_what_cannot_be_learned_from(table, words):
         Schema.infer(table)
 
 
-def test_policy_must_be_known():
-    """A misspelt policy is refused, not taken for the other."""
-    with pytest.raises(InvalidInput, match="'refuse' or 'missing', got 'ignore'"):
-        Schema.infer(people(), unknown="ignore")
+@pytest.mark.parametrize("min_category", [0, -1, 1.5, "10", None, True, float("nan")])
+def test_minimum_must_be_a_number_of_units(min_category):
+    """A minimum that is no count is refused before the table is looked at."""
+    with pytest.raises(InvalidInput, match="min_category must be a whole number of units from 1 on"):
+        Schema.infer(people(), min_category=min_category)
 
 
 def forms_of(table):
@@ -232,7 +233,7 @@ def test_canonical_numbers():
     nan = np.nan
     expected = [
         [39, 0, 1, 0, 70.5, 0],
-        [50, 1, 0, 2, nan, 0],
+        [50, 1, 0, 1, nan, 0],
         [38, nan, 1, 0, 81.25, nan],
         [53, 0, 1, nan, 90, 0],
     ]
@@ -281,13 +282,12 @@ def test_spellings_of_categories(categories, value):
 
 
 def test_numbers_are_found_among_texts():
-    """A category that is a text is found by the number that it spells, but by no other text."""
+    """A category that is a text is found by the number or truth that it spells, however that is written."""
     schema = one_column(["0", "0.5", "7", "True"])
-    values = [0, 0.0, np.int8(0), 0.5, Decimal("0.5"), 7.0, "7", True, np.True_]
-    assert schema.rows({"x": values}).numbers.ravel().tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3]
-    for other in ("0.0", "00", "true"):
-        with pytest.raises(InvalidQuery, match=f"'{other}' is none of the categories"):
-            schema.rows({"x": [other]})
+    values = [0, 0.0, np.int8(0), "0.0", "00", 0.5, Decimal("0.5"), 7.0, "7", True, np.True_, "true"]
+    assert schema.rows({"x": values}).numbers.ravel().tolist() == [0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 3]
+    others = [1, "1", False, "false", "TRUE?", "", "other", "x" * 10**6, np.inf, 10**400, "\ud800"]
+    assert schema.rows({"x": others}).numbers.ravel().tolist() == [4] * len(others)
 
 
 def test_exact_category_comes_first():
@@ -330,7 +330,7 @@ def test_take():
 
 def test_digests_tell_texts_apart():
     """No two rows have the same digest because their texts run into each other, or because one is missing."""
-    schema = Schema(tuple(Column(name, "text", has_missing=True) for name in "ab"))
+    schema = Schema(tuple(Column(name, "text") for name in "ab"))
     rows = schema.rows(
         [["ab", "c"], ["a", "bc"], ["", "abc"], ["abc", ""], [None, "abc"], ["abc", None], ["a\0", "bc"]]
     )
@@ -357,7 +357,7 @@ def test_features():
     np.testing.assert_array_equal(features[:, :5], rows.numbers[:, :5])
     np.testing.assert_array_equal(features[:, -1], table["last"])
     np.testing.assert_allclose(np.linalg.norm(features[:, 5:-1], axis=1), [1, 1, 0, 0])
-    assert schema.feature_categories == (0, 2, 0, 3, 0) + (0,) * (N_WORD_FEATURES + 1)
+    assert schema.feature_categories == (0, 3, 0, 3, 0) + (0,) * (N_WORD_FEATURES + 1)
     assert schema.feature_names[4:7] == ("weight", "note#0", "note#1")
     assert len(schema.feature_names) == schema.n_features
 
@@ -373,16 +373,26 @@ def test_frame_has_the_names_and_dtypes_of_training():
     """Pipelines that select columns by name or dtype find them."""
     schema = Schema.infer(people())
     frame = schema.frame(schema.rows(people()))
-    expected = people().astype({"age": np.float64})
+    grades = pd.CategoricalDtype(["low", "high", "other"])
+    expected = people().astype({"age": np.float64, "member": "boolean", "grade": grades})
     pd.testing.assert_frame_equal(frame, expected)
     assert schema.frame(schema.rows(people().iloc[2:3])).dtypes.equals(expected.dtypes)
 
 
-def test_frame_of_booleans_that_can_be_missing():
-    """Booleans are nullable where the training data had missing ones, also in rows that have none."""
-    schema = one_column(pd.array([True, None, False], dtype="boolean"))
+def test_frame_of_booleans():
+    """Booleans are nullable, whether or not the training data had missing ones."""
+    schema = one_column([True, False])
     assert schema.frame(schema.rows({"x": [True]}))["x"].dtype == "boolean"
     assert schema.frame(schema.rows({"x": [True, None]}))["x"].isna().tolist() == [False, True]
+
+
+def test_frame_of_other_categories():
+    """Unknown categories are "other" among texts, and missing among numbers of a category dtype."""
+    columns = {"a": ["x", "y"], "b": pd.Categorical(["x", "y"]), "c": pd.Categorical([1, 2])}
+    schema = Schema.infer(pd.DataFrame(columns))
+    frame = schema.frame(schema.rows({"a": ["z"], "b": ["z"], "c": [3]}))
+    assert frame.iloc[0, :2].tolist() == ["other", "other"]
+    assert frame["c"].isna().all()
 
 
 def test_frame_without_names():
@@ -391,10 +401,9 @@ def test_frame_without_names():
     assert schema.frame(schema.rows(np.eye(3))).columns.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("unknown", ["refuse", "missing"])
-def test_frames_are_read_back(unknown):
+def test_frames_are_read_back():
     """A frame of rows is the same query as the rows."""
-    schema = Schema.infer(people(), unknown=unknown)
+    schema = Schema.infer(people())
     rows = schema.rows(people())
     assert same(schema.rows(schema.frame(rows)), rows)
 
@@ -404,7 +413,7 @@ def test_json_round_trip():
     table = people().assign(
         level=pd.Categorical([0.1, 1 / 3, 1e-300, 0.1]), flag=pd.Categorical([1, 2, 1, 2])
     )
-    schema = Schema.infer(table, unknown="missing")
+    schema = Schema.infer(table, {"work": ["state", "private", "none"]}, min_category=2)
     again = Schema.from_json(json.loads(json.dumps(schema.to_json())))
     assert again == schema
     assert [list(map(type, c.categories)) for c in again.columns] == [
@@ -427,26 +436,27 @@ def damaged():
     good = Schema.infer(people()).to_json()
     yield None, "must have the fields columns"
     yield [], "must have the fields columns"
-    yield {key: good[key] for key in ("columns", "unknown")}, "must have the fields columns"
+    yield {key: good[key] for key in ("columns", "min_category")}, "must have the fields columns"
     yield change(more=1), "must have the fields columns"
     yield change(columns=[]), "not empty"
     yield change(columns={}), "must be a list"
     yield change(is_named=1), "'is_named'"
     yield change(is_named=False), "x0, x1"
-    yield change(unknown="ignore"), "'unknown'"
-    yield change(unknown=[]), "'unknown'"
+    yield change(min_category=0), "'min_category'"
+    yield change(min_category=True), "'min_category'"
+    yield change(unknown="refuse"), "must have the fields columns"
     yield change(columns=good["columns"] * 2), "different names"
     yield change(columns=["age"]), "fields name, kind"
     yield change_column(0, more=1), "fields name, kind"
     yield change_column(0, name=1), "'name' of a stored column must be a str"
     yield change_column(0, name="\ud800"), "not valid Unicode"
     yield change_column(0, kind="time"), "unknown kind 'time'"
-    yield change_column(0, has_missing=0), "'has_missing'"
-    yield change_column(0, has_limits=1), "'has_limits'"
+    yield change_column(0, has_missing=False), "fields name, kind"
+    yield change_column(0, form=1), "'form'"
     yield change_column(0, form="%Y"), "in the unknown form '%Y'"
-    yield change_column(1, has_limits=True), "what only dates or numbers have"
-    yield change_column(0, categories=["a"]), "'age' of kind number has 1 categories"
-    yield change_column(1, categories=[]), "'work' of kind category has 0 categories"
+    yield change_column(1, form="%Y"), "what only dates or numbers have"
+    yield change_column(0, categories=["a"]), "'age' of kind number has what only categories have"
+    yield change_column(0, is_dtype=True), "'age' of kind number has what only categories have"
     yield change_column(1, categories=["a", "a"]), "categories of column 'work'"
     yield change_column(1, categories=[1, True]), "categories of column 'work'"
     yield change_column(1, categories=[None]), "categories of column 'work'"
@@ -470,9 +480,8 @@ def test_rows_do_not_print_values():
     assert repr(Schema.infer(people()).rows(people())) == "Rows(4 rows, 6 columns)"
 
 
-def test_queries_need_no_nan_of_their_own():
-    """Missing values are welcome in a query where the training data had some."""
+def test_any_value_may_be_missing():
+    """A query may lack any value, whether or not the training data lacked one."""
     schema = Schema.infer(people())
-    assert len(schema.rows(people().iloc[2:3])) == 1
-    with pytest.raises(InvalidQuery, match="column 'age', row 0"):
-        schema.rows(people().iloc[2:3].assign(age=np.nan))
+    rows = schema.rows([dict.fromkeys(people())])
+    assert np.isnan(rows.numbers).all()

@@ -107,7 +107,8 @@ def test_doubts(values, words):
 def test_ordinary_columns_are_left_alone(values):
     """Numbers, categories and booleans give no reason to doubt."""
     rng = np.random.default_rng(0)
-    assert look(with_target(x=rng.permutation(values * 10)))["x"].warnings == ()
+    table = with_target(x=rng.permutation(values * 10))
+    assert look(table, person_per_row=True)["x"].warnings == ()
 
 
 @pytest.mark.parametrize("name", ["branch_code", "site", "PostCode", "zip", "plz"])
@@ -155,13 +156,13 @@ def test_codes_that_may_mean_missing(values, words):
     [
         ([*"mwwm" * 9, "M"], "has 'M' beside 'm'"),
         ([*"mwwm" * 9, "m ", "W"], "has 'm ' beside 'm', 'W' beside 'w'"),
-        (["New York", "Bern", "new  york"] * 3, "has 'new  york' beside 'New York'"),
+        (["New York", "Bern", "new  york"] * 10, "has 'new  york' beside 'New York'"),
     ],
     ids=str,
 )
 def test_categories_that_differ_in_spelling_alone(values, words):
     """Another case or other blanks make another category, which a reader would hardly notice."""
-    (said,) = look(with_target(x=values))["x"].warnings
+    (said,) = look(with_target(x=values), person_per_row=True)["x"].warnings
     assert said == f"{words}: they are different categories; spell alike what is meant to be the same"
 
 
@@ -352,17 +353,17 @@ def test_options_from_a_file(tmp_path):
     """A TOML file says what options say."""
     path = tmp_path / "stays.toml"
     path.write_text(
-        'target = "outcome"\nweights = "w"\ndrop = ["id"]\nmissing = ["?"]\nunknown = "missing"\n\n'
-        '[types]\ncrp = "number"\nborn = "date:%d.%m.%Y"\n'
+        'target = "outcome"\nweights = "w"\ndrop = ["id"]\nmissing = ["?"]\nmin_category = 5\n\n'
+        '[types]\ncrp = "number"\nborn = "date:%d.%m.%Y"\nward = ["A", 2]\n'
     )
     options = TableOptions.from_json(read_options(path))
     assert options == TableOptions(
         "outcome",
         weights="w",
         drop=("id",),
-        types={"crp": "number", "born": "date:%d.%m.%Y"},
+        types={"crp": "number", "born": "date:%d.%m.%Y", "ward": ["A", 2]},
         missing=("?",),
-        unknown="missing",
+        min_category=5,
     )
     assert TableOptions.from_json(options.to_json()) == options
 
@@ -379,6 +380,17 @@ def test_options_from_a_file(tmp_path):
         ({"target": "y", "types": ["x"]}, "types must be a table of columns"),
         ({"target": 3}, "target must be a text, got 3"),
         ({"target": "y", "types": {"x": "int"}}, "the type of column 'x' must be one of"),
+        ({"target": "y", "types": {"x": 3}}, "the type of column 'x' must be one of"),
+        ({"target": "y", "types": {"x": []}}, "must be declared to have some categories, each once"),
+        ({"target": "y", "types": {"x": ["a", "a"]}}, "must be declared to have some categories, each once"),
+        (
+            {"target": "y", "types": {"x": "category:a,,b"}},
+            "'x' is declared to have the category '', which cannot be",
+        ),
+        ({"target": "y", "types": {"x": list(range(300))}}, "300 categories; at most 254 fit"),
+        ({"target": "y", "min_category": 0}, "min_category must be a whole number of units from 1 on, got 0"),
+        ({"target": "y", "min_category": "ten"}, "min_category must be a whole number, got 'ten'"),
+        ({"target": "y", "unknown": "refuse"}, "a table has no 'unknown'"),
         ({"target": "y", "drop": ["y"]}, "column 'y' is said to be two things at once"),
         ({"target": "y", "drop": ["x"], "types": {"x": "number"}}, "'x' is not learned from"),
     ],

@@ -19,6 +19,11 @@ from pacpredict.training.recipe import Recipe
 from pacpredict.training.units import Units
 
 
+def alone(n_records):
+    """Make each record a unit of its own."""
+    return Units(np.arange(n_records), "record")
+
+
 @pytest.mark.parametrize(
     ("options", "share"),
     [
@@ -33,23 +38,23 @@ from pacpredict.training.units import Units
 def test_everybody_is_in_the_same_share_of_the_subsets(options, share):
     """Whatever is drawn, the share that the recipe states is the one that each unit really is in."""
     made = recipe(n_models=16, **options)
-    membership = made.subsets(Units.rows(200)).matrix()
+    membership = made.subsets(alone(200)).matrix()
     assert np.array_equal(membership.mean(axis=0), np.full(200, share))
     assert made.inclusion == share
 
 
 def test_half_partitions_are_pairs():
     """Of each pair of subsets one has what the other has not."""
-    membership = recipe(n_models=6, construction="half-partitions").subsets(Units.rows(31)).matrix()
+    membership = recipe(n_models=6, construction="half-partitions").subsets(alone(31)).matrix()
     assert (membership[0::2] ^ membership[1::2]).all()
 
 
 def test_the_seed_decides_the_subsets():
     """The same seed draws the same subsets, another one others, and so does another number of records."""
-    first, again, other = (recipe(seed=seed).subsets(Units.rows(100)).packed for seed in (1, 1, 2))
+    first, again, other = (recipe(seed=seed).subsets(alone(100)).packed for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
-    assert not np.array_equal(first[:, :12], recipe().subsets(Units.rows(101)).packed[:, :12])
+    assert not np.array_equal(first[:, :12], recipe().subsets(alone(101)).packed[:, :12])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,7 @@ def test_recipes_that_make_no_sense(options, error, words):
 def test_rates_that_leave_no_choice(rate):
     """A rate that puts records into no subset or into all is refused before any training."""
     with pytest.raises(InvalidSubsets, match="at least one and not all of 4 subsets"):
-        recipe(rate=rate).subsets(Units.rows(10))
+        recipe(rate=rate).subsets(alone(10))
 
 
 def test_a_recipe_is_stored_exactly():

@@ -9,8 +9,7 @@ from pacpredict.core.belief import Belief
 from pacpredict.core.near import near_reconstruction_prior
 from pacpredict.training import space, subsets
 from pacpredict.training.pool import Pool
-from pacpredict.training.space import POSTERIOR_EDGES, Space, summarise_posterior
-from pacpredict.training.subsets import Subsets, balanced
+from pacpredict.training.space import POSTERIOR_EDGES, summarise_posterior
 
 
 def test_priors_are_counted_in_what_was_drawn():
@@ -99,17 +98,6 @@ def test_probing_in_steps_gives_the_same(name, monkeypatch):
         monkeypatch.setattr(space, "_STEPS", steps)
         found.add(quick_fit(pool, learner).ensemble.space.priors["model"])
     assert len(found) == 1
-
-
-def test_rows_that_are_not_at_hand():
-    """Of subsets alone, identical rows and equal models are not known, and nothing is promised of them."""
-    drawn = Subsets.of(balanced(8, 50, np.random.default_rng(0)))
-    made = Space.of_rows(drawn)
-    assert (made.priors["membership"], made.priors["full-set"]) == (0.5, 1 / 8)
-    assert (made.priors["reconstruction"], made.priors["model"]) == (1, 1)
-    assert made.bounds(0.1)["reconstruction"]["success"] == 1
-    assert made.bounds(0.1)["membership"]["question"] == "was this row trained on?"
-    assert repr(made) == "Space(8 subsets of Units(50 rows, 50 records))"
 
 
 def test_posteriors_are_of_units(monkeypatch):

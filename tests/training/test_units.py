@@ -81,7 +81,7 @@ def test_numbers_with_gaps_are_no_units():
     for of_record in ([], [1, 2], [0, 2], [-1, 0]):
         with pytest.raises(InvalidSubsets):
             Units(np.array(of_record, dtype=np.int64), "person")
-    with pytest.raises(InvalidSubsets, match="person, record, row, not 'animal'"):
+    with pytest.raises(InvalidSubsets, match="person, record, not 'animal'"):
         Units(np.arange(3), "animal")
 
 
@@ -151,7 +151,7 @@ def test_models_are_trained_on_whole_persons(construction):
     made = quick_fit(
         Pool.of(table, labels, persons=persons), learner_for(KNeighborsClassifier(1)), how
     )  # whose models keep what they were trained on
-    trained = np.array([np.isin(table[:, 0], one.model._fit_X[:, 0]) for one in made.models])
+    trained = np.array([np.isin(table[:, 0], one.model[-1]._fit_X[:, 0]) for one in made.models])
     for i in range(8):
         assert np.array_equal(np.flatnonzero(trained[i]), made.trained_on(i))
     for person in set(persons):

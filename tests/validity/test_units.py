@@ -65,7 +65,7 @@ def by_content():
 @pytest.fixture(scope="module")
 def by_row():
     """Each row drawn by itself, and the ceiling that used to be printed for membership and reconstruction."""
-    made = fitted(replace(Pool.of(*hospital()), units=Units.rows(len(OF_PERSON))))
+    made = fitted(replace(Pool.of(*hospital()), units=Units(np.arange(len(OF_PERSON)), "record")))
     return Game(made, dict.fromkeys(("membership", "reconstruction"), success_bound(TOTAL)))
 
 

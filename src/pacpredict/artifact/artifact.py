@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from pacpredict import npz
 from pacpredict.core.attacks import QUESTIONS
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.evaluation.contested import Contested
 from pacpredict.exceptions import InvalidArtifact, InvalidInput, UntrustedArtifact
 from pacpredict.files import read_json, sha256_of
@@ -38,6 +39,7 @@ from pacpredict.learners.registry import learner_of_config
 from pacpredict.mechanism.secret import Secret
 from pacpredict.rows.infer import schema_from_json
 from pacpredict.rows.kind import AnySchema
+from pacpredict.show import explain_format
 from pacpredict.tables.classes import Classes
 from pacpredict.tables.schema import Schema
 from pacpredict.training.cluster import Cluster
@@ -49,16 +51,15 @@ from pacpredict.training.subsets import Subsets
 from pacpredict.training.units import Units
 
 FORMAT = "pacpredict artifact"
-# Artifacts of version 1 know no units: each row was drawn by itself, and nobody counted which are identical.
-VERSION, ROWWISE_VERSION = 2, 1
+# Raise it with every change of what the files hold, those of the ledger included. No earlier format is read.
+VERSION = 3
 MANIFEST, VOTES, SECRET = "manifest.json", "votes.npz", "secret.json"
 UNITS, SUBSETS = "units.npy", "subsets.npy"
 FILES = "files"  # a folder
-LEDGER, WITNESS, OLD_WITNESS = "ledger.sqlite", "witness.jsonl", "witness.json"
+LEDGER, WITNESS = "ledger.sqlite", "witness.jsonl"
 # Files that change while a deployment lives, and what SQLite, or a process that was killed, has beside them.
 CHANGING = re.compile(
-    rf"({'|'.join(map(re.escape, (LEDGER, WITNESS, OLD_WITNESS)))})"
-    r"(\.[0-9a-f]+\.new|\.restored)?(-wal|-shm|-journal)?"
+    rf"({'|'.join(map(re.escape, (LEDGER, WITNESS)))})(\.[0-9a-f]+\.new|\.restored)?(-wal|-shm|-journal)?"
 )
 _OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 
@@ -83,13 +84,8 @@ class Artifact:
         home = Path(path)
         _check_is_artifact(home)
         manifest = read_json(home / MANIFEST)
-        if manifest.get("format") != FORMAT or manifest.get("version") not in (VERSION, ROWWISE_VERSION):
-            raise InvalidArtifact(
-                f"{home / MANIFEST} is of format {manifest.get('format')!r} version {manifest.get('version')!r}; "
-                f"this pacpredict reads {FORMAT!r} up to version {VERSION}"
-            )
-        required = {SECRET, SUBSETS} if manifest["version"] == ROWWISE_VERSION else {SECRET, SUBSETS, UNITS}
-        _check_files(home, manifest.get("files"), required, {SECRET} if blind else set())
+        _check_format(home, manifest)
+        _check_files(home, manifest.get("files"), {SECRET} if blind else set())
         if not blind:
             _check_private(home / SECRET)
         return cls(home, manifest, sha256_of(home / MANIFEST), trust, blind)
@@ -130,15 +126,8 @@ class Artifact:
         stored = self.manifest.get("contested")
         return None if stored is None else Contested(**stored)
 
-    @property
-    def is_rowwise(self) -> bool:
-        """Whether it was made before there were units, so that nothing is known of identical rows."""
-        return bool(self.manifest["version"] == ROWWISE_VERSION)
-
     @cached_property
     def space(self) -> Space:
-        if self.is_rowwise:
-            return Space.of_rows(self._subsets(self.n_records))
         about, priors = self._part("units"), self._part("priors")
         of_record = self._array(UNITS)
         if of_record.shape != (self.n_records,) or of_record.dtype.kind != "i":
@@ -174,11 +163,14 @@ class Artifact:
             # Without its cause, which would show what is in the file.
             raise InvalidArtifact(f"{self.path / SECRET} is damaged") from None
 
-    def ensemble(self, cluster: Cluster | None = None) -> Ensemble:
-        """Load the models, ready to vote, here or on the nodes of a cluster."""
+    def ensemble(self, cluster: Cluster | None = None, rule: VoteRule | None = None) -> Ensemble:
+        """Load the models, ready to vote, here or on the nodes of a cluster; by another rule than the recipe's."""
         self._check_trust()
         voter = self._voter() if cluster is None else Spread(cluster, self._stored())
-        return Ensemble(self.schema, self.classes, self.learner, voter, self.recipe.n_models, self.space)
+        recipe = self.recipe
+        return Ensemble(
+            self.schema, self.classes, self.learner, voter, recipe.n_models, self.space, rule or recipe.votes
+        )
 
     def records(self) -> list[dict[str, Any]]:
         """Return what was written down about each model."""
@@ -311,9 +303,16 @@ def _check_is_artifact(home: Path) -> None:
     _check_is_plain(home / MANIFEST)
 
 
-def _check_files(home: Path, listed: Any, required: set[str], unread: set[str]) -> None:
+def _check_format(home: Path, manifest: Mapping[str, Any]) -> None:
+    if manifest.get("format") != FORMAT:
+        raise InvalidArtifact(f"{home} is not an artifact: its {MANIFEST} is one of something else")
+    if type(version := manifest.get("version")) is not int or version != VERSION:
+        raise InvalidArtifact(explain_format(f"the artifact {home}", version, VERSION))
+
+
+def _check_files(home: Path, listed: Any, unread: set[str]) -> None:
     is_list = isinstance(listed, dict) and all(isinstance(about, dict) for about in listed.values())
-    if not is_list or not required <= listed.keys():
+    if not is_list or not listed.keys() >= {SECRET, SUBSETS, UNITS}:
         raise InvalidArtifact(f"{home / MANIFEST} does not list its files: it is damaged or was edited")
     found = set(files_below(home))
     for name in sorted((set(listed) | found) - unread):

@@ -1,7 +1,5 @@
 """Trust, but train again: whether an artifact's models are what its recipe makes of its records."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from pacpredict.artifact.artifact import Artifact
@@ -37,7 +35,7 @@ def verify_models(
         raise InvalidTable(
             "these are not the records that the artifact was fitted on, or not in the same order"
         )
-    pool = _check_units(artifact, pool)
+    _check_units(artifact, pool)
     subsets = recipe.subsets(pool.units)
     if not np.array_equal(subsets.packed, artifact.space.subsets.packed):
         raise InvalidArtifact("the artifact's subsets are not those that its seed draws")
@@ -56,23 +54,17 @@ def verify_models(
     return sorted(chosen)
 
 
-def _check_units(artifact: Artifact, pool: Pool) -> Pool:
-    """Return the pool with the units of the artifact, which must be what these records make, too."""
+def _check_units(artifact: Artifact, pool: Pool) -> None:
     units = artifact.space.units
-    if artifact.is_rowwise:
-        return replace(pool, units=units)
     if units.kind != pool.units.kind or not np.array_equal(units.of_record, pool.units.of_record):
         raise InvalidTable(
             f"the artifact was fitted on {units.count:,} {units.kind}s, and these records are not those of the same "
             f"({pool.units.count:,} {pool.units.kind}s): name persons as then"
         )
-    return pool
 
 
 def _check_priors(artifact: Artifact, pool: Pool) -> None:
-    """Count again what an attacker knows before any answer; artifacts of version 1 have not written it down."""
-    if artifact.is_rowwise:
-        return
+    """Count again what an attacker knows before any answer."""
     space, voter = artifact.space, artifact.ensemble().voter
     again = Space.realised(pool, space.subsets, artifact.learner, voter, artifact.recipe.seed)
     if again.priors != space.priors:

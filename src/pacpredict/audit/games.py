@@ -11,10 +11,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from pacpredict import defaults
 from pacpredict.core import kernel
 from pacpredict.core.channel import uniform_of
 from pacpredict.core.compiled import compiled, compiled_allocating
-from pacpredict.core.decode import Mechanism
+from pacpredict.core.decode import Mechanism, NoiseRule, check_noise
 from pacpredict.core.release import RELEASED, Ground, Terms, answer_contested, lay_ground
 from pacpredict.core.tally import Query, Tally, query_of, tally_votes
 from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
@@ -45,6 +46,7 @@ class Rules(NamedTuple):
     n_steps: int
     limit: float | None = None  # on the spread of log-likelihoods over the subsets
     delta: float = 0.0  # with Gaussian noise, the probability that a run may pass it
+    noise: NoiseRule = defaults.NOISE
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,8 @@ def play(
     """
     m = votes.shape[1]
     epsilon = math.inf if rules.limit is None else rules.limit
-    terms = Terms(rules.step, rules.mechanism == "channel", epsilon, rules.delta / rules.n_steps, False)
+    per_step, fair = rules.delta / rules.n_steps, check_noise(rules.noise)
+    terms = Terms(rules.step, rules.mechanism == "channel", epsilon, per_step, fair=fair)
     generator = np.random.Generator(np.random.SFC64(seed))
     secrets = generator.integers(m, size=n_runs)
     log_belief, largest = np.empty((n_runs, m)), np.zeros(n_runs)
@@ -119,6 +122,7 @@ def _play_all(
     for run in range(secrets.size):
         log_belief[:] = -math.log(m)
         seen[:] = -math.log(m)
+        ground.spread[0] = np.inf
         # An adversary who sees everything believes what the mechanism believes.
         eyes = log_belief if which[1] == _HISTORY else seen
         largest[run], released[run] = _play(

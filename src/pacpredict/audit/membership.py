@@ -125,6 +125,7 @@ def imagine(
         n_trials=n_trials,
         seed=seed,
         mechanism=subject.mechanism,
+        noise=subject.budget.noise,
         odds_limit=odds_limit,
         delta=subject.budget.odds_delta,
         n_classes=subject.n_classes,

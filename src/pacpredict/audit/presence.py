@@ -24,6 +24,7 @@ from pacpredict.audit.estimates import RATES
 from pacpredict.audit.subject import Subject
 from pacpredict.core.belief import Belief
 from pacpredict.core.calibrate import calibrate_votes
+from pacpredict.core.decode import NoiseRule
 from pacpredict.exceptions import InvalidInput
 from pacpredict.learners.learner import Learner
 from pacpredict.mechanism.budget import Charging
@@ -43,7 +44,7 @@ N_VARIANTS = 1000
 # By how much the belief may move while they are asked: so much more than a binomial number the count of labels varies.
 _DRIFT = 0.01
 # Draws by which probabilities are estimated where more than two classes are voted for.
-_N_DRAWS = 4000
+N_DRAWS = 4000
 # False positive rates of a curve, evenly spread over a logarithmic axis.
 _CURVE = np.geomspace(RATES[-1], 1.0, 33)
 
@@ -74,6 +75,7 @@ class Worlds(NamedTuple):
     outside: Votes  # (n_records, n_models), or those of a half of them
     trained_on: BoolArray  # (n_records, n_models), of the models inside
     labels: IntArray
+    plain: "Worlds | None" = None  # with the votes of the models themselves, if these count otherwise
 
 
 def worlds_on_hand(subject: Subject, records: IntArray) -> Worlds:
@@ -82,13 +84,21 @@ def worlds_on_hand(subject: Subject, records: IntArray) -> Worlds:
     lacking = np.unique((~trained_on).sum(axis=1))
     if lacking.size != 1 or lacking[0] == 0:
         raise InvalidInput("records must be in the same share of subsets each, and not in all")
-    outside = votes[~trained_on].reshape(len(records), int(lacking[0]))
-    return Worlds(votes, outside, trained_on, subject.labels[records])
+    plain = subject.plain[records]
+    outside = plain[~trained_on].reshape(len(records), int(lacking[0]))
+    models = Worlds(plain, outside, trained_on, subject.labels[records])
+    if subject.rule == "plain":
+        return models
+    counted = [
+        subject.count(row[None], subject.membership[~own])[0]
+        for row, own in zip(outside, trained_on, strict=True)
+    ]
+    return models._replace(inside=votes, outside=np.stack(counted), plain=models)
 
 
 def memorised(subject: Subject) -> FloatArray:
     """Return, of each record, how much more often models that were trained on it give its own label than others."""
-    own = subject.votes == subject.labels[:, None]
+    own = subject.plain == subject.labels[:, None]
     trained_on = subject.membership.T[subject.units]
     n_in = trained_on.sum(axis=1)
     inside = (own & trained_on).sum(axis=1) / np.maximum(n_in, 1)
@@ -154,14 +164,23 @@ class Rates(NamedTuple):
 
 
 def rates_of(
-    worlds: Worlds, answerer: Answerer, step_budget: float, charging: Charging = defaults.CHARGING
+    worlds: Worlds,
+    answerer: Answerer,
+    step_budget: float,
+    charging: Charging = defaults.CHARGING,
+    *,
+    noise: NoiseRule = defaults.NOISE,
+    n_draws: int = N_DRAWS,
 ) -> Rates:
     if answerer == "one model":
+        worlds = worlds.plain or worlds
         own_vote = worlds.inside == worlds.labels[:, None]
         inside = (own_vote & worlds.trained_on).sum(axis=1) / worlds.trained_on.sum(axis=1)
         return Rates(inside, np.asarray((worlds.outside == worlds.labels[:, None]).mean(axis=1)))
     both = (worlds.inside, worlds.outside)
-    inside, outside = (own_label_rates(votes, worlds.labels, answerer, step_budget) for votes in both)
+    inside, outside = (
+        own_label_rates(votes, worlds.labels, answerer, step_budget, noise, n_draws) for votes in both
+    )
     return Rates(inside, outside, *(is_charged(votes, charging) for votes in both))
 
 
@@ -196,7 +215,14 @@ def _share(charged: BoolArray | None) -> float | None:
     return None if charged is None else float(charged.mean())
 
 
-def own_label_rates(votes: Votes, labels: IntArray, decode: Answerer, step_budget: float) -> FloatArray:
+def own_label_rates(
+    votes: Votes,
+    labels: IntArray,
+    decode: Answerer,
+    step_budget: float,
+    noise: NoiseRule = defaults.NOISE,
+    n_draws: int = N_DRAWS,
+) -> FloatArray:
     """Return, of each record, how probably an answer at the beginning of a history is its own label."""
     share = np.asarray((votes == labels[:, None]).mean(axis=1))
     n_voted = np.array([np.unique(row).size for row in votes])
@@ -207,7 +233,7 @@ def own_label_rates(votes: Votes, labels: IntArray, decode: Answerer, step_budge
         if n_voted[i] == 2:
             rates[i] = _rate_of_two(float(share[i]), decode, step_budget)
         else:
-            rates[i] = _rate_by_drawing(votes[i], int(labels[i]), decode, step_budget)
+            rates[i] = _rate_by_drawing(votes[i], int(labels[i]), decode, step_budget, noise, n_draws)
     return rates
 
 
@@ -222,21 +248,23 @@ def _phi(x: float) -> float:
     return 0.5 * math.erfc(-x / math.sqrt(2))
 
 
-def _rate_by_drawing(votes: Votes, label: int, decode: Answerer, b: float) -> float:
+def _rate_by_drawing(
+    votes: Votes, label: int, decode: Answerer, b: float, rule: NoiseRule, n_draws: int
+) -> float:
     """Estimate the same among more labels."""
     belief, n_classes = Belief.uniform(votes.size), int(votes.max()) + 1
-    noise = calibrate_votes(votes, n_classes, belief, b)
+    noise = calibrate_votes(votes, n_classes, belief, b, noise=rule)
     rng = np.random.default_rng(0)
-    secrets = rng.integers(votes.size, size=_N_DRAWS)
+    secrets = rng.integers(votes.size, size=n_draws)
     noisy = noise.coordinates[secrets] + np.sqrt(noise.variances) * rng.standard_normal(
-        (_N_DRAWS, noise.variances.size)
+        (n_draws, noise.variances.size)
     )
     classes, first, counts = np.unique(votes, return_index=True, return_counts=True)
     if decode == "argmax":
         vectors = noise.centre + noisy @ noise.axes
         return float((vectors.argmax(axis=1) == label).mean())
-    points = noise.coordinates[first]
-    gains = ((noisy[:, None] - 0.5 * points) * points / noise.variances).sum(axis=2) + np.log(counts)
+    points = noise.coordinates[first] / noise.variances
+    gains = noisy @ points.T - 0.5 * (points * noise.coordinates[first]).sum(axis=1) + np.log(counts)
     return float((classes[gains.argmax(axis=1)] == label).mean())
 
 

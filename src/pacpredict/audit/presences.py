@@ -19,6 +19,7 @@ from pacpredict.audit.presence import (
     worlds_on_hand,
 )
 from pacpredict.audit.subject import Subject
+from pacpredict.core.decode import NoiseRule
 from pacpredict.exceptions import InvalidInput
 from pacpredict.mechanism.budget import Charging
 from pacpredict.training.fit import Progress, no_progress
@@ -41,7 +42,10 @@ def choose_records(subject: Subject, n_others: int, seed: int) -> tuple[IntArray
 
 
 def measure_all(
-    worlds: Worlds, steps: Sequence[float], charging: Charging = defaults.CHARGING
+    worlds: Worlds,
+    steps: Sequence[float],
+    charging: Charging = defaults.CHARGING,
+    noise: NoiseRule = defaults.NOISE,
 ) -> list[Presence]:
     """Measure one unprotected model, and every decoder at every step, by one question and, at small steps, by many.
 
@@ -50,7 +54,7 @@ def measure_all(
     model = rates_of(worlds, ANSWERERS[0], steps[0])
     found = [measure(model, ANSWERERS[0], steps[0])]  # it has no noise to draw anew
     for step in steps:
-        rates = {decoder: rates_of(worlds, decoder, step, charging) for decoder in ANSWERERS[1:]}
+        rates = {decoder: rates_of(worlds, decoder, step, charging, noise=noise) for decoder in ANSWERERS[1:]}
         found += [
             measure(rates[decoder], decoder, step, n_questions, sees)
             for n_questions in sorted({1, n_variants(step)})
@@ -69,7 +73,7 @@ def votes_without(
     n_jobs: int | None,
     progress: Progress = no_progress,
 ) -> Votes:
-    """Train all models again without some records, and let them vote on these."""
+    """Train all models again without some records, and let them vote on these; the rule of votes is not applied."""
     votes = retrain_without(
         artifact.trainer(),
         pool,
@@ -96,15 +100,28 @@ def presences(
 ) -> Iterator[tuple[str, list[Presence]]]:
     """Measure by the votes on hand, and last, if that is asked for, by training again."""
     remembered, others = choose_records(subject, _N_OTHERS, seed)
-    steps, charging = sorted({subject.budget.step, LARGE_STEP}), subject.budget.charging
+    budget = subject.budget
+    terms = sorted({budget.step, LARGE_STEP}), budget.charging, budget.noise
     best = f"the {len(remembered):,} remembered best"
     for which, records in ((best, remembered), (f"{len(others):,} others", others)):
         if records.size:
             worlds = worlds_on_hand(subject, records)
-            yield f"{which}, by the votes on hand", measure_all(worlds, steps, charging)
+            yield f"{which}, by the votes on hand", measure_all(worlds, *terms)
     if n_retrained:
         records = remembered[:n_retrained]
         votes = votes_without(artifact, pool, subject, records, n_jobs=n_jobs)
         seen, which = worlds_on_hand(subject, records), f"the {len(records):,} remembered best"
-        yield f"{which}, by the votes on hand", measure_all(seen, steps, charging)
-        yield f"{which}, by training without them", measure_all(seen._replace(outside=votes), steps, charging)
+        yield f"{which}, by the votes on hand", measure_all(seen, *terms)
+        yield (
+            f"{which}, by training without them",
+            measure_all(_without(subject, records, seen, votes), *terms),
+        )
+
+
+def _without(subject: Subject, records: IntArray, seen: Worlds, votes: Votes) -> Worlds:
+    """Put the votes of models that were trained without some records into the world without them."""
+    if seen.plain is None:
+        return seen._replace(outside=votes)
+    others = np.setdiff1d(np.arange(subject.n_units), subject.units[records])
+    counted = subject.count(votes, subject.membership[:, others])
+    return seen._replace(outside=counted, plain=seen.plain._replace(outside=votes))

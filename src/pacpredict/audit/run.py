@@ -36,6 +36,7 @@ from pacpredict.audit.subject import Subject, check_memory, check_pool
 from pacpredict.core.decode import Decoder
 from pacpredict.core.plan import propose_odds_limit
 from pacpredict.core.simulate import Simulation
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.exceptions import InvalidInput
 from pacpredict.mechanism.budget import Budget
 from pacpredict.rows.kind import AnyRows
@@ -89,6 +90,7 @@ def audit(
     plan: Plan,
     *,
     decode: Decoder | None = None,
+    votes: VoteRule | None = None,
     public: AnyRows | None = None,
     progress: Progress = no_progress,
 ) -> Audit:
@@ -97,8 +99,10 @@ def audit(
     check_memory(_needed(artifact, plan), f"{plan.n_trials:,} trials")
     check_retrained(plan.n_retrained, artifact.n_records)
     check_pool(artifact, pool)
-    subject = Subject.of(artifact, pool, decode=decode)
-    asked = _all_questions(subject, plan, None if public is None else artifact.ensemble().votes(public))
+    subject = Subject.of(artifact, pool, decode=decode, votes=votes)
+    asked = _all_questions(
+        subject, plan, None if public is None else artifact.ensemble(rule=subject.rule).votes(public)
+    )
     players = _players(subject)
     mechanism = served_mechanism(artifact.ensemble(), artifact.recipe, decode)
     n_tests = n_stages(mechanism, subject.votes)
@@ -151,6 +155,8 @@ def describe(artifact: Artifact, subject: Subject) -> dict[str, Any]:
         "units": subject.n_units,
         "unit": subject.unit,
         "decoder": subject.decode,
+        "votes": subject.rule,
+        "noise": budget.noise,
         "step_budget_nats": budget.step,
         "total_nats": budget.total,
         "odds_limit": budget.odds_limit,
@@ -211,7 +217,7 @@ def _attack_futures(
 def _attack_larger(subject: Subject, plan: Plan) -> tuple[Futures, Inference]:
     """Spend a larger total, without a limit on odds, so that there is something to see."""
     total = max(TOTAL, subject.budget.total)
-    larger = replace(subject, budget=Budget(total / _LARGER_STEPS, total))
+    larger = replace(subject, budget=Budget(total / _LARGER_STEPS, total, noise=subject.budget.noise))
     future = imagine(
         larger,
         questions(larger, "random", _LARGER_STEPS),
@@ -230,7 +236,7 @@ def _end(subject: Subject, future: Simulation) -> Futures:
 def _players(subject: Subject) -> list[tuple[Adversary, Reading, Rules]]:
     """Return who plays, by what they see and by which rules."""
     total = max(TOTAL, subject.budget.total)
-    free = Rules(subject.mechanism, total / N_STEPS, N_STEPS)
+    free = Rules(subject.mechanism, total / N_STEPS, N_STEPS, noise=subject.budget.noise)
     limited = free._replace(limit=propose_odds_limit(total), delta=subject.budget.odds_delta)
     players: list[tuple[Adversary, Reading, Rules]] = [
         *((name, "history", free) for name in ("random", "divided", "memorised", "targeted", "search")),
@@ -263,7 +269,7 @@ def _duels(
 
 def _found(artifact: Artifact, pool: Pool, subject: Subject, targets: IntArray, seed: int) -> Sequence[Votes]:
     """Search, for each target, for inputs that tell more about it than any record does."""
-    ensemble, rng = artifact.ensemble(), np.random.default_rng(seed)
+    ensemble, rng = artifact.ensemble(rule=subject.rule), np.random.default_rng(seed)
     return [
         search(
             pool.rows,

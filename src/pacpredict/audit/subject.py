@@ -13,17 +13,19 @@ import numpy as np
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.core.decode import Decoder, Mechanism, check_decoder
 from pacpredict.core.validate import check_votes
+from pacpredict.core.vote_rule import VoteRule, check_vote_rule
 from pacpredict.exceptions import InvalidInput, InvalidSubsets, InvalidTable, InvalidVotes
 from pacpredict.mechanism.budget import Budget
 from pacpredict.training.pool import Pool
 from pacpredict.types import BoolArray, IntArray, Votes
+from pacpredict.votes.leave_one_out import LeaveOneOut
 
 _MEMORY = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    votes: Votes  # (n_records, n_models), on the pool's own records
+    votes: Votes  # (n_records, n_models), on the pool's own records, as the mechanism sees them
     labels: IntArray  # (n_records,), the true ones
     units: IntArray  # (n_records,), the unit that each is of
     contents: IntArray  # (n_records,), a number that equal records share
@@ -33,6 +35,8 @@ class Subject:
     decode: Decoder
     priors: Mapping[str, float]  # of each attack, before any answer
     unit: str = "record"  # what a unit is
+    rule: VoteRule = "plain"  # by which the votes of the models count
+    votes_of_models: Votes | None = None  # before the rule; None: they are the same
 
     def __post_init__(self) -> None:
         check_votes(self.votes, self.n_classes)
@@ -50,16 +54,24 @@ class Subject:
         if self.units.min() < 0 or self.units.max() >= self.membership.shape[1]:
             raise InvalidSubsets(f"a record is of a unit that is not among {self.membership.shape[1]:,}")
         check_decoder(self.decode)
+        check_vote_rule(self.rule)
 
     @classmethod
     def of(
-        cls, artifact: Artifact, pool: Pool, *, decode: Decoder | None = None, n_threads: int = 1
+        cls,
+        artifact: Artifact,
+        pool: Pool,
+        *,
+        decode: Decoder | None = None,
+        votes: VoteRule | None = None,
+        n_threads: int = 1,
     ) -> "Subject":
         """Let an artifact's models vote on the records that it was fitted on."""
         check_pool(artifact, pool)
-        ensemble = artifact.ensemble()
+        ensemble = artifact.ensemble(rule=votes)
+        plain = ensemble.votes_of_models(pool.rows, n_threads)
         return cls(
-            ensemble.votes(pool.rows, n_threads),
+            ensemble.count(plain, n_threads),
             pool.labels,
             artifact.space.units.of_record,
             pool.contents,
@@ -69,7 +81,20 @@ class Subject:
             decode or artifact.recipe.decode,
             artifact.space.priors,
             artifact.space.units.kind,
+            ensemble.rule,
+            plain,
         )
+
+    @property
+    def plain(self) -> Votes:
+        """The votes of the models themselves."""
+        return self.votes if self.votes_of_models is None else self.votes_of_models
+
+    def count(self, votes: Votes, membership: BoolArray) -> Votes:
+        """Return what votes count as by the rule, of models that were trained on these units and no others."""
+        packed, n_units = np.packbits(membership, axis=1), membership.shape[1]
+        rule = LeaveOneOut.by(self.rule, packed, n_units, self.n_classes)
+        return votes if rule is None else rule.apply(votes)
 
     @property
     def n_models(self) -> int:

@@ -48,7 +48,6 @@ COMMANDS: tuple[Command, ...] = (
     ledger.EXPORT,
     ledger.MOVE,
     ledger.MOVED,
-    ledger.UPGRADE,
     ledger.BACKUP,
     ledger.RESTORE,
     plan.PLAN,
@@ -111,7 +110,7 @@ def _complain(message: str) -> None:
 def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="pacpredict",
-        description="Serve a classifier's predictions with a proof of how little they reveal.",
+        description="Serve a classifier's predictions with a proof that they hide who was in the training set.",
         epilog="pacpredict COMMAND --help shows an example of each command.",
         allow_abbrev=False,
     )

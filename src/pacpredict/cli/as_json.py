@@ -8,8 +8,10 @@ from typing import Any
 
 def print_json(values: Mapping[str, Any]) -> None:
     """Print one object; JSON has no infinity, and null says as well that there is no bound."""
-    print(json.dumps({name: _finite(value) for name, value in values.items()}, indent=2, allow_nan=False))
+    print(json.dumps(_finite(values), indent=2, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
     return None if isinstance(value, float) and math.isinf(value) else value

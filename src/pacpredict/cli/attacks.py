@@ -71,7 +71,7 @@ def chosen_prior(arguments: Namespace) -> float:
 
 
 def reported_membership_prior(arguments: Namespace) -> float:
-    """Return the prior that a matching epsilon goes with."""
+    """Return the prior of the membership inference that is compared with differential privacy."""
     if arguments.prior is not None:
         return float(arguments.prior)
     return MEMBERSHIP_PRIOR if arguments.artifact is None else priors_of(arguments).by_attack["membership"]

@@ -18,6 +18,7 @@ from pacpredict.cli.options import (
     add_json,
     add_ledger_password,
     add_other_decode,
+    add_other_votes,
     add_trust,
 )
 from pacpredict.cli.output import check_file, output_file
@@ -85,6 +86,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--jobs", type=jobs, metavar="N", help="threads, and models trained at a time (default: one per core)"
     )
     add_other_decode(parser)
+    add_other_votes(parser)
     add_trust(parser)
     parser.add_argument(
         "--ledger",
@@ -137,6 +139,7 @@ def _run_simulated(arguments: Namespace) -> None:
             pool,
             plan,
             decode=arguments.decode,
+            votes=arguments.votes,
             public=None if arguments.public is None else public_rows(artifact, arguments.public),
             progress=progress,
         )
@@ -269,7 +272,7 @@ def _refuse_other_way(arguments: Namespace) -> None:
         names = ["anchor", "ledger_password_file"]
         why = "is for looking at a ledger: say --ledger, too, or leave it out"
     else:
-        names = ["data", "public", "decode", *_PLANNED]
+        names = ["data", "public", "decode", "votes", *_PLANNED]
         why = "is for simulated futures: a ledger has its questions and answers already; leave it or --ledger out"
     for name in names:
         if getattr(arguments, name) is not None:

@@ -11,8 +11,8 @@ from pacpredict.core.roc import DEFAULT_FPR
 def add_budget_arguments(parser: ArgumentParser) -> None:
     about = parser.add_argument_group(
         "budget",
-        "At most two of --queries, --step-budget and a target (--success, --tpr, --epsilon or --total-budget), as\n"
-        "for `pacpredict plan`. By default a million queries at 2^-32 nats each: membership told in at most 51.08 %.",
+        "At most two of --queries, --step-budget and a target (--success, --tpr or --total-budget), as for\n"
+        "`pacpredict plan`, which words what they promise. By default a million queries at 2^-32 nats each.",
     )
     about.add_argument(
         "--queries", type=count, metavar="T", help="answers on which models disagree (default: 1e6)"
@@ -26,12 +26,6 @@ def add_budget_arguments(parser: ArgumentParser) -> None:
     )
     target.add_argument(
         "--tpr", type=real, metavar="R", help="highest rate of true positives to allow them, such as 0.01"
-    )
-    target.add_argument(
-        "--epsilon",
-        type=real,
-        metavar="EPS",
-        help="match (EPS, 1e-5)-DP, for the average success on membership",
     )
     target.add_argument("--total-budget", type=real, metavar="NATS", help="in all (default: 1e6 x 2^-32)")
     about.add_argument(
@@ -71,12 +65,13 @@ def planned_recipe(arguments: Namespace, seed: int) -> Any:
         success=arguments.success,
         tpr=arguments.tpr,
         fpr=arguments.fpr,
-        epsilon=arguments.epsilon,
         total=arguments.total_budget,
         step=arguments.step_budget,
         prior=membership_prior(arguments.rate, arguments.models),
         charging=arguments.charging,
         when_exhausted=arguments.when_exhausted,
         odds_limit=arguments.odds_limit,
+        noise=arguments.noise,
     )
-    return Recipe(seed, budget, arguments.models, arguments.construction, arguments.rate, arguments.decode)
+    how = arguments.construction, arguments.rate, arguments.decode, arguments.votes
+    return Recipe(seed, budget, arguments.models, *how)

@@ -41,28 +41,28 @@ def print_warnings(warnings: Sequence[str]) -> None:
 
 
 def units_in_words(about: dict[str, Any]) -> str:
-    """Say what the figures are about: persons, contents or rows."""
+    """Say what the figures are about: persons or contents."""
     most, alone = about["largest_unit"], about["largest_unit"] == 1
     kinds = {
         "person": "persons, with one record each" if alone else f"persons, with up to {most:,} records each",
         "record": "records, all different"
         if alone
         else f"different records, of up to {most:,} identical rows",
-        "row": "rows, each by itself",
     }
     return f"{about['units']:,} {kinds[about['unit']]}"
 
 
-def print_columns(columns: Sequence["Column"], unknown: str) -> None:
+def print_columns(columns: Sequence["Column"]) -> None:
     """Print the columns that queries to an artifact need."""
-    rows = []
-    for column in columns:
-        values = ", ".join(map(str, column.categories[:4])) + (", ..." if len(column.categories) > 4 else "")
-        if column.kind in {"date", "number"}:
-            values = column.form or ("2024-12-31" if column.kind == "date" else "")
-        missing = "yes" if column.has_missing or unknown == "missing" else "no"
-        rows.append((_short(column.name), column.kind, missing, _short(values)))
-    print_table("Columns", ("column", "type", "may be missing", "values"), rows)
+    rows = [(_short(column.name), column.kind, _short(_values(column))) for column in columns]
+    print_table("Columns (any value may be missing)", ("column", "type", "values"), rows)
+
+
+def _values(column: "Column") -> str:
+    if column.kind == "category":
+        first = [*map(str, column.categories[:3]), *(["..."] if len(column.categories) > 3 else [])]
+        return ", ".join([*first, "other"])
+    return column.form or ("2024-12-31" if column.kind == "date" else "")
 
 
 def _short(text: str) -> str:

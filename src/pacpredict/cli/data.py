@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pacpredict import defaults
 from pacpredict.cli.columns import print_warnings
+from pacpredict.cli.numbers import count
 from pacpredict.cli.options import Arguments, add_missing
 from pacpredict.exceptions import InvalidInput
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from pacpredict.artifact.artifact import Artifact
     from pacpredict.rows.kind import RowKind
+    from pacpredict.tables.cells import Reading
     from pacpredict.tables.options import TableOptions
 
 
@@ -46,16 +48,18 @@ def add_data_arguments(parser: ArgumentParser) -> None:
         default=[],
         type=_column_type,
         metavar="COLUMN=TYPE",
-        help="what columns are: number, boolean, category, text, date, date:FORMAT such as date:%%d.%%m.%%Y, or "
-        "number:EXAMPLE that shows how 1234.5 is written, such as number:1.234,5",
+        help="what columns are: number, boolean, category, text, date, date:FORMAT such as date:%%d.%%m.%%Y, "
+        "number:EXAMPLE that shows how 1234.5 is written, such as number:1.234,5, or category:LIST as in category:A,B",
     )
     about.add_argument("--weights", metavar="COLUMN", help="the column that says what each record counts")
     _add_person_arguments(about)
     add_missing(about)
     about.add_argument(
-        "--unknown",
-        choices=("refuse", "missing"),
-        help="queries with values that training never saw: refuse them (default), or take the values as missing",
+        "--min-category",
+        type=count,
+        metavar="UNITS",
+        help="how many units, persons if they are named, must have a category for it to be listed; all others are one, "
+        f"'other' (default: {defaults.MIN_CATEGORY})",
     )
     about.add_argument(
         "--config", type=Path, metavar="FILE", help="a TOML file with all of this; options add to it"
@@ -90,10 +94,10 @@ def table_options(arguments: Namespace) -> "TableOptions":
     said |= {
         name: getattr(arguments, name)
         for name in (
-            *("target", "input", "image_size", "weights", "unknown"),
+            *("target", "input", "image_size", "weights", "min_category"),
             *("person", "person_per_row", "person_is_feature"),
         )
-        if getattr(arguments, name)
+        if getattr(arguments, name) is not None and getattr(arguments, name) is not False
     }
     if said.get("image_size") is not None:
         said["image_size"] = write_size(parse_size(said["image_size"]))
@@ -102,7 +106,7 @@ def table_options(arguments: Namespace) -> "TableOptions":
     for name in ("drop", "missing"):
         said[name] = [*said.get(name, []), *getattr(arguments, name)]
     said["types"] = {**said.get("types", {}), **dict(arguments.types)}
-    return TableOptions.from_json({"unknown": defaults.UNKNOWN, **said})
+    return TableOptions.from_json(said)
 
 
 def read_with_warnings(path: Path, options: "TableOptions", kinds: "Collection[RowKind]") -> Any:
@@ -117,27 +121,38 @@ def read_pool_and_warnings(
 ) -> tuple[Any, list[str]]:
     """Read the pool, and return it with what to think about."""
     from pacpredict.rows.folders import FOLDER, left_out  # noqa: PLC0415
-    from pacpredict.rows.read import read_records  # noqa: PLC0415
     from pacpredict.tables.beside import persons_beside  # noqa: PLC0415
     from pacpredict.tables.survey import survey  # noqa: PLC0415
     from pacpredict.training.pool import Pool  # noqa: PLC0415
 
-    records = read_records(path, options.missing, options.texts)
+    records, readings = read_training(path, options, kinds)
     pool = Pool.of_records(records, options, kinds)
     if "table" in kinds:
-        return pool, survey(records, options).warnings
+        return pool, survey(records, options, readings).warnings
     others = {name: records[name] for name in options.beside(list(map(str, records)))}
     suspects, unread = ((FOLDER,), left_out(path)) if path.is_dir() else ((), [])
     hints = persons_beside(others, suspects) if pool.units.kind == "record" else []
     return pool, [*unread, *hints]
 
 
+def read_training(
+    path: Path, options: "TableOptions", kinds: "Collection[RowKind]"
+) -> "tuple[Any, dict[str, Reading]]":
+    """Return the records of a file or a folder and, of a CSV file, which columns of texts are numbers or booleans."""
+    from pacpredict.rows.read import read_records  # noqa: PLC0415
+    from pacpredict.tables.cells import settle_cells  # noqa: PLC0415
+    from pacpredict.tables.csv_files import is_csv  # noqa: PLC0415
+
+    records = read_records(path, options.missing, options.texts)
+    return settle_cells(records, options) if is_csv(path) and "table" in kinds else (records, {})
+
+
 def read_pool(path: str | Path, options: "TableOptions", kinds: "Collection[RowKind]") -> Any:
     """Read the records of a file or a folder, as learners that take these kinds of rows need them."""
-    from pacpredict.rows.read import read_records  # noqa: PLC0415
     from pacpredict.training.pool import Pool  # noqa: PLC0415
 
-    return Pool.of_records(read_records(path, options.missing, options.texts), options, kinds)
+    records, _ = read_training(Path(path), options, kinds)
+    return Pool.of_records(records, options, kinds)
 
 
 def read_pool_of(artifact: "Artifact", data: Path | None) -> Any:
@@ -155,7 +170,13 @@ def read_pool_of(artifact: "Artifact", data: Path | None) -> Any:
 
 
 def _column_type(text: str) -> tuple[str, str]:
+    from pacpredict.tables.column import KINDS  # noqa: PLC0415  # NumPy takes time to import
+
     name, sign, kind = text.rpartition("=")
+    parts = text.split("=")
+    for i in range(1, len(parts)):  # names and lists of categories may have the sign
+        if (rest := "=".join(parts[i:])).partition(":")[0] in KINDS:
+            return "=".join(parts[:i]), rest
     if not sign:
         raise ArgumentTypeError(f"{text!r} is not of the form COLUMN=TYPE, such as age=number")
     return name, kind

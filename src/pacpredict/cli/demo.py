@@ -16,9 +16,10 @@ from pacpredict.cli.command import Command
 from pacpredict.cli.numbers import port
 from pacpredict.cli.options import add_json, add_models
 from pacpredict.cli.progress import progress_bar
-from pacpredict.cli.show import print_promise
+from pacpredict.cli.promise import print_promise
 from pacpredict.cli.table import print_table
 from pacpredict.exceptions import InvalidInput, MissingExtra
+from pacpredict.promise import promise_from
 from pacpredict.show import percent
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _report(clinic: "Clinic", *, as_json: bool) -> None:
     ]
     print_table("The demo", (), facts)
     print()
-    print_promise(privacy, "record")
+    print_promise(promise_from(privacy, "record"))
 
 
 @contextmanager

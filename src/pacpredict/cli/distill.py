@@ -17,6 +17,7 @@ from pacpredict.cli.options import (
     add_ledger,
     add_missing,
     add_other_decode,
+    add_other_votes,
     add_trust,
 )
 from pacpredict.cli.output import check_new_folder
@@ -26,9 +27,10 @@ from pacpredict.exceptions import InvalidInput
 
 if TYPE_CHECKING:
     from pacpredict.deployment import Deployment
+    from pacpredict.distill.columns import PublicRows
     from pacpredict.distill.questions import Questions
     from pacpredict.distill.run import Exam, Options
-    from pacpredict.rows.kind import AnyRows
+    from pacpredict.rows.kind import AnySchema
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -49,6 +51,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     heads.add_arguments(parser)
     add_jobs(parser)
     add_other_decode(parser)
+    add_other_votes(parser)
     add_missing(parser)
     add_ledger(parser)
     add_trust(parser)
@@ -140,14 +143,15 @@ def _run(arguments: Namespace) -> None:
         anchor=arguments.anchor,
         trust=arguments.trust,
         decode=arguments.decode,
+        votes=arguments.votes,
         to_look=arguments.verify is not None or arguments.dry_run,
     ) as deployment:
-        rows = None if given is None else _rows(given, deployment, arguments)
+        public = None if given is None else _public(given, deployment, arguments)
         compile_once()
         if arguments.verify is not None:
-            _verify(arguments, deployment, rows)
-        elif rows is not None:
-            _distill(arguments, deployment, rows, options)
+            _verify(arguments, deployment, public)
+        elif public is not None:
+            _distill(arguments, deployment, public, options)
 
 
 def _options(arguments: Namespace) -> "Options":
@@ -171,12 +175,17 @@ def _options(arguments: Namespace) -> "Options":
     )
 
 
-def _rows(given: Mapping[str, Any], deployment: "Deployment", arguments: Namespace) -> "AnyRows":
-    features = choose_features(dict(given), None, deployment.artifact)
-    return deployment.artifact.schema.rows(with_missing(features, arguments.missing))
+def _public(given: Mapping[str, Any], deployment: "Deployment", arguments: Namespace) -> "PublicRows":
+    from pacpredict.distill.columns import PublicRows  # noqa: PLC0415
+
+    return PublicRows.of(deployment.artifact.schema, _features(given, deployment, arguments))
 
 
-def _tested(arguments: Namespace, deployment: "Deployment") -> "Exam | None":
+def _features(given: Mapping[str, Any], deployment: "Deployment", arguments: Namespace) -> Mapping[str, Any]:
+    return with_missing(choose_features(dict(given), None, deployment.artifact), arguments.missing)
+
+
+def _tested(arguments: Namespace, deployment: "Deployment", schema: "AnySchema") -> "Exam | None":
     """Read the rows of the evaluation; labels are compared as texts, as a CSV file has them."""
     from pacpredict.distill.run import Exam  # noqa: PLC0415
 
@@ -195,22 +204,25 @@ def _tested(arguments: Namespace, deployment: "Deployment") -> "Exam | None":
         raise InvalidInput(
             f"{arguments.test} has the label {unknown[0]!r}, which is none of the deployment's"
         )
-    return Exam(_rows(given, deployment, arguments), np.array([codes[label] for label in labels], np.int64))
+    rows = schema.rows(_features(given, deployment, arguments))
+    return Exam(rows, np.array([codes[label] for label in labels], np.int64))
 
 
-def _distill(arguments: Namespace, deployment: "Deployment", rows: "AnyRows", options: "Options") -> None:
+def _distill(
+    arguments: Namespace, deployment: "Deployment", public: "PublicRows", options: "Options"
+) -> None:
     from pacpredict.cli.as_json import print_json  # noqa: PLC0415
     from pacpredict.distill.run import distill, plan  # noqa: PLC0415
 
-    tested = _tested(arguments, deployment)
+    tested = _tested(arguments, deployment, public.schema)
     if arguments.dry_run:
         options.settings(deployment)
         learner = options.trainer(deployment.artifact.schema.kind)
-        planned = plan(deployment, rows, options, learner, progress_bar)
+        planned = plan(deployment, public.asked, options, learner, progress_bar)
         _say_cost(deployment, planned, options, as_json=arguments.json)
         return
     with saying_how_to_go_on():
-        card = distill(deployment, rows, options, arguments.out, progress_bar, tested).card
+        card = distill(deployment, public, options, arguments.out, progress_bar, tested).card
     if arguments.json:
         print_json(card)
         return
@@ -220,9 +232,7 @@ def _distill(arguments: Namespace, deployment: "Deployment", rows: "AnyRows", op
         f"{privacy['spent_nats']:.6g} of {privacy['total_nats']:.6g} nats are spent by now"
     )
     if card["evaluation"] is not None:
-        print(
-            f"{100 * card['evaluation']['accuracy']:.2f} % of {card['evaluation']['rows']:,} rows are right"
-        )
+        print(f"{100 * card['evaluation']['accuracy']:.2f}% of {card['evaluation']['rows']:,} rows are right")
     print(f"what it promises: {arguments.out / 'card.md'}, card.html, card.json")
 
 
@@ -271,11 +281,11 @@ def _say_cost(deployment: "Deployment", questions: "Questions", options: "Option
     print_table("Cost of a student", (), rows)
 
 
-def _verify(arguments: Namespace, deployment: "Deployment", rows: "AnyRows | None") -> None:
+def _verify(arguments: Namespace, deployment: "Deployment", public: "PublicRows | None") -> None:
     from pacpredict.cli.as_json import print_json  # noqa: PLC0415
     from pacpredict.distill.verify import verify_student  # noqa: PLC0415
 
-    found = verify_student(deployment, arguments.verify, rows)
+    found = verify_student(deployment, arguments.verify, public)
     if arguments.json:
         print_json(found._asdict())
         return

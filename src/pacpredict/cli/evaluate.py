@@ -19,7 +19,7 @@ from pacpredict.cli.learner import (
     params_for,
 )
 from pacpredict.cli.numbers import count, real
-from pacpredict.cli.options import add_backend, add_decode, add_jobs, add_json, add_subsets
+from pacpredict.cli.options import add_backend, add_decode, add_jobs, add_json, add_subsets, add_votes
 from pacpredict.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_learner_arguments(parser)
     add_subsets(parser)
     add_decode(parser)
+    add_votes(parser)
     add_budget_arguments(parser)
     how = parser.add_argument_group("evaluation")
     how.add_argument(

@@ -13,6 +13,7 @@ from pacpredict.cli.data import (
     add_data_arguments,
     read_pool_and_warnings,
     read_pool_of,
+    read_training,
     read_with_warnings,
     table_options,
 )
@@ -28,6 +29,7 @@ from pacpredict.cli.options import (
     add_json,
     add_subsets,
     add_trust,
+    add_votes,
 )
 from pacpredict.cli.output import check_new_folder
 from pacpredict.cli.progress import progress_bar, saying_how_to_go_on
@@ -62,6 +64,7 @@ def _add_fit_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", type=count, help="makes subsets and models repeatable; never the secret")
     add_subsets(parser)
     add_decode(parser)
+    add_votes(parser)
     add_budget_arguments(parser)
     add_json(parser)
 
@@ -141,7 +144,6 @@ def _backend(arguments: Namespace) -> Any:
 
 def _show_records(arguments: Namespace, options: Any, kinds: Any) -> None:
     """Show what a fit would make of the records; what it would refuse is an error."""
-    from pacpredict.rows.read import read_records  # noqa: PLC0415
     from pacpredict.tables.survey import survey  # noqa: PLC0415
     from pacpredict.training.pool import check_table  # noqa: PLC0415
 
@@ -149,8 +151,8 @@ def _show_records(arguments: Namespace, options: Any, kinds: Any) -> None:
         pool, warnings = read_pool_and_warnings(arguments.table, options, kinds)
         show_records(arguments.table.name, pool, warnings, as_json=arguments.json)
         return
-    records = check_table(read_records(arguments.table, options.missing, options.texts))
-    found = survey(records, options)
+    records, readings = read_training(arguments.table, options, kinds)
+    found = survey(check_table(records), options, readings)
     if arguments.json:
         print_json(found.to_json())
     else:

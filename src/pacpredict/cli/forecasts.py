@@ -55,9 +55,10 @@ def print_evaluation(title: str, evaluation: "Evaluation", total: float) -> None
         "accuracy",
         "balanced",
         "sd",
-        f"{100 * low:.0f} to {100 * high:.0f} %",
+        f"{100 * low:.0f} to {100 * high:.0f}%",
     )
-    print_table("", columns, rows, f"paid for by {total:.6g} nats: answers on which models disagree")
+    fair = "; the noise of argmax and map is fair" if evaluation.noise == "fair" else ""
+    print_table("", columns, rows, f"paid for by {total:.6g} nats: answers on which models disagree{fair}")
 
 
 def print_advice(evaluations: Sequence["Evaluation"], advice: "Advice") -> None:

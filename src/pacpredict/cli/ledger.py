@@ -119,21 +119,6 @@ def _run_moved(arguments: Namespace) -> None:
     _print_link(arguments, link, "the artifact goes on with the ledger where it is now, at release {:,}")
 
 
-def _add_upgrade_arguments(parser: ArgumentParser) -> None:
-    add_artifact(parser)
-    _add_sequence(parser)
-    add_ledger(parser)
-    add_json(parser)
-
-
-def _run_upgrade(arguments: Namespace) -> None:
-    from pacpredict.artifact.artifact import Artifact  # noqa: PLC0415  # takes time to import
-    from pacpredict.deployment import upgrade  # noqa: PLC0415
-
-    link = upgrade(Artifact.open(arguments.artifact), arguments.ledger, arguments.anchor, arguments.sequence)
-    _print_link(arguments, link, "the ledger is under the key of the artifact now, with {:,} releases")
-
-
 def _add_backup_arguments(parser: ArgumentParser) -> None:
     add_artifact(parser)
     parser.add_argument("file", type=Path, help="where to write; a new file")
@@ -216,16 +201,6 @@ MOVED = Command(
     example="pacpredict ledger moved census.pac",
     add_arguments=_add_moved_arguments,
     run=_run_moved,
-)
-
-UPGRADE = Command(
-    name="ledger upgrade",
-    summary="take over a ledger of version 0.1, which was under no key",
-    description="Anybody can make a ledger of version 0.1, so none is taken over without the owner's word. Say with\n"
-    "this that no later version was ever used with this artifact. The history is replayed, and put under its key.",
-    example="pacpredict ledger upgrade census.pac",
-    add_arguments=_add_upgrade_arguments,
-    run=_run_upgrade,
 )
 
 BACKUP = Command(

@@ -18,6 +18,11 @@ LEDGER_VARIABLE = "PACPREDICT_LEDGER"
 
 ADDRESS_HELP = "head of the Ray cluster, or auto (default: one that runs here, or else is started)"
 
+_VOTES = (
+    "plain, or leave-one-out: where one record explains the votes, answer as the models without it do; leave-two-out "
+    "where strangers contribute records"
+)
+
 Arguments = ArgumentParser | _ArgumentGroup
 
 
@@ -79,6 +84,21 @@ def add_decode(parser: Arguments) -> None:
         default=defaults.DECODE,
         help="argmax, the paper's and the default; map; or sample",
     )
+    parser.add_argument(
+        "--noise",
+        metavar="KIND",
+        default=defaults.NOISE,
+        help="of argmax and map: least in all, the paper's and the default; or fair, the same for all voted labels",
+    )
+
+
+def add_votes(parser: Arguments) -> None:
+    parser.add_argument(
+        "--votes",
+        metavar="RULE",
+        default=defaults.VOTES,
+        help=f"{_VOTES} (default: {defaults.VOTES})",
+    )
 
 
 def add_missing(parser: Arguments) -> None:
@@ -131,6 +151,14 @@ def add_other_decode(parser: ArgumentParser) -> None:
         "--decode",
         metavar="NAME",
         help="another decoder than the artifact's, for answers from now on; those on record stay what they are",
+    )
+
+
+def add_other_votes(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--votes",
+        metavar="RULE",
+        help=f"{_VOTES}; for answers from now on (default: the artifact's)",
     )
 
 

@@ -16,6 +16,7 @@ from pacpredict.cli.options import (
     add_ledger,
     add_missing,
     add_other_decode,
+    add_other_votes,
     add_trust,
 )
 from pacpredict.cli.output import output_file
@@ -46,6 +47,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="columns to carry into the answer, such as patient_id,visit; they need not be features",
     )
     add_other_decode(parser)
+    add_other_votes(parser)
     add_missing(parser)
     add_ledger(parser)
     add_trust(parser)
@@ -68,6 +70,7 @@ def _run(arguments: Namespace) -> None:
                 anchor=arguments.anchor,
                 trust=arguments.trust,
                 decode=arguments.decode,
+                votes=arguments.votes,
             )
         )
         kept = _keep(given, arguments.keep)

@@ -87,7 +87,10 @@ def _settings(found: dict[str, Found]) -> "Settings":
         proxies=value["proxy"],
         metrics=not value["no_metrics"],
         limits=Limits(**{limit: value[name] for limit, name in limit_names().items()}),
-        **{name: value[name] for name in ("ledger", "anchor", "trust", "decode", "host", "port", "workers")},
+        **{
+            name: value[name]
+            for name in ("ledger", "anchor", "trust", "decode", "votes", "host", "port", "workers")
+        },
         **{name: value[name] for name in ("open", "separate_answers", "tls_certificate", "tls_key", "log")},
         drain_seconds=value["drain_seconds"],
         voters=_voters(value),

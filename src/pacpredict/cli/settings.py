@@ -122,6 +122,13 @@ SETTINGS: tuple[Setting, ...] = (
         "NAME",
     ),
     Setting(
+        "votes",
+        str,
+        None,
+        "plain, leave-one-out or leave-two-out, for answers from now on (default: the artifact's)",
+        "RULE",
+    ),
+    Setting(
         "trust",
         _switch,
         False,

@@ -9,15 +9,10 @@ from pacpredict.cli.as_json import print_json
 from pacpredict.cli.columns import print_columns, print_points, units_in_words
 from pacpredict.cli.command import Command
 from pacpredict.cli.options import add_artifact, add_json, add_ledger
-from pacpredict.cli.table import at_most, nats, percent_at_most, print_attacks, print_table
-from pacpredict.pages.words import factor
+from pacpredict.cli.promise import print_promise
+from pacpredict.cli.table import nats, print_attacks, print_table
+from pacpredict.promise import promise_from
 from pacpredict.show import percent
-
-# Of artifacts that were made before there were units.
-_ROWS_ONLY = (
-    "Made by an older version: each row was drawn by itself. Of a person with several rows, or of identical rows, "
-    "nothing is promised, and 100 % stands where nobody has counted. Fit again to have that."
-)
 
 
 def _add_show_arguments(parser: ArgumentParser) -> None:
@@ -46,7 +41,7 @@ def _print_schema(path: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(schema.to_json())
     elif isinstance(schema, Schema):
-        print_columns(schema.columns, schema.unknown)
+        print_columns(schema.columns)
     else:
         print_table(
             "Columns", ("column", "type"), [(schema.to_json()["column"], kind) for kind in schema.summary()]
@@ -97,32 +92,21 @@ def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
     facts = [
         ("queries answered", f"{privacy['queries']:,}"),
         ("of which the models disagreed on", f"{privacy['contested']:,}"),
-        ("spent", f"{spent:.6g} of {total:.6g} nats ({100 * spent / total:.4f} %)"),
+        ("spent", f"{spent:.6g} of {total:.6g} nats ({100 * spent / total:.4f}%)"),
         ("each answer, at most", nats(privacy["step_budget_nats"])),
         ("charged", "where models disagree" if privacy["charging"] == "adaptive" else "for every answer"),
         ("decoder", privacy["decoder"]),
+        ("noise of argmax and map", privacy["noise"]),
+        ("votes", privacy["votes"]),
+        ("odds limit", "none" if privacy["odds_limit"] is None else f"{privacy['odds_limit']:g}"),
     ]
     print_table("Spent", (), facts)
     print()
-    print_promise(privacy, unit)
+    print_promise(promise_from(privacy, unit))
     print()
     attacks = [(bound["question"], bound["prior"], bound["success"]) for bound in privacy["bounds"].values()]
-    print_attacks("How often an attack can succeed", attacks, _ROWS_ONLY if unit == "row" else "")
-
-
-def print_promise(privacy: dict[str, Any], unit: str) -> None:
-    """Show the three figures of a promise, and what DP of the same average success would promise."""
-    false, limit = f"{100 * privacy['fpr']:g} %", privacy["odds_limit"]
-    epsilon = f"{at_most(privacy['epsilon'])} (delta {privacy['delta']:g})"
-    odds = "no limit" if limit is None else f"factor {factor(limit)} (epsilon {limit:g})"
-    rows = [
-        (f"{unit}s told rightly, on average", percent_at_most(privacy["bounds"]["membership"]["success"])),
-        (f"found at {false} false alarms", percent_at_most(privacy["tpr"])),
-        ("odds moved, in any history", odds),
-        ("matching epsilon, average success", epsilon),
-        ("found under DP of that epsilon", percent_at_most(privacy["epsilon_tpr"])),
-    ]
-    print_table("Membership, at most and for ever", (), rows)
+    print_attacks("How often an attack can succeed", attacks)
+    print_points(privacy["explanations"])
 
 
 def _print_posterior(posterior: dict[str, Any], unit: str) -> None:

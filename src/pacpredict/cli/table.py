@@ -9,7 +9,7 @@ from typing import Any
 from pacpredict.core.attacks import NOT_PREVENTED
 
 _BAR_WIDTH = 10
-BAR_COLUMN = "0 to 100 %"
+BAR_COLUMN = "0 to 100%"
 BAR_LEGEND = "= a guess without any answer   # what the answers may add"
 
 
@@ -98,25 +98,25 @@ def _paragraphs(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     return Text("\n".join([*lines, *(["", caption] if caption else [])]), overflow="fold")
 
 
-def print_attacks(title: str, attacks: Sequence[tuple[str, float, float]], caption: str = "") -> None:
+def print_attacks(title: str, attacks: Sequence[tuple[str, float, float]]) -> None:
     """Print, of each attack, the question it answers and how often it succeeds: before any answer, and at most."""
     rows = [
         (question, percent_at_most(prior), percent_at_most(success), bar(prior, success))
         for question, prior, success in attacks
     ]
     columns = ("the attacker's question", "before", "at most", BAR_COLUMN)
-    print_table(title, columns, rows, f"{BAR_LEGEND}\n{NOT_PREVENTED}\n{caption}".rstrip())
+    print_table(title, columns, rows, f"{BAR_LEGEND}\n{NOT_PREVENTED}")
 
 
 def percent_at_most(probability: float) -> str:
     """Return a success rate in percent, rounded up as bounds are."""
     exact = Decimal(repr(probability)).scaleb(2)
-    return f"{exact.quantize(Decimal('0.0001'), rounding=ROUND_CEILING)} %"
+    return f"{exact.quantize(Decimal('0.0001'), rounding=ROUND_CEILING)}%"
 
 
 def percent(rate: float) -> str:
     """Return a rate that somebody chose, in percent, without needless digits."""
-    return f"{100 * rate:g} %"
+    return f"{100 * rate:g}%"
 
 
 def at_most(value: float) -> str:

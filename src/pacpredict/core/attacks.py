@@ -5,9 +5,9 @@
 
 from collections.abc import Mapping
 
-from pacpredict.core.bounds import DEFAULT_DELTA, advantage_bound, epsilon_for_success, success_bound
+from pacpredict.core.bounds import success_bound
 from pacpredict.core.roc import DEFAULT_FPR, tpr_bound, tpr_for_epsilon
-from pacpredict.core.scalars import check_delta, check_prior
+from pacpredict.core.scalars import check_prior
 
 GROUP_SIZE = 5  # of the groups that are reported
 
@@ -69,15 +69,3 @@ def as_membership_prior(prior: float) -> float:
     Whoever may answer "in" or "out" is right half of the time at least, so a smaller prior is that of another attack.
     """
     return max(check_prior(prior), 0.5)
-
-
-def matching_epsilon(total_budget: float, prior: float = 0.5, delta: float = DEFAULT_DELTA) -> float:
-    """Return the epsilon at which (epsilon, delta)-DP promises the same about membership inference with this prior.
-
-    Under (epsilon, delta)-DP a test with prior q succeeds with at most the larger of q + (1 - q) delta and
-    1 - (1 - delta) / (1 + e^epsilon), whatever q is (docs/theory.md, section 6).
-    """
-    q = as_membership_prior(prior)
-    if advantage_bound(total_budget, q) <= (1 - q) * check_delta(delta):
-        return 0.0
-    return epsilon_for_success(success_bound(total_budget, q), delta)

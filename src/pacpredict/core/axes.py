@@ -1,8 +1,9 @@
-"""Eigenvectors of diag(w) - w wᵀ, the covariance of a one-hot vote with class masses w, in O(k²).
+"""Orthonormal axes of the sum-zero space of k voted classes: eigenvectors of the votes' covariance, or fixed ones.
 
-A diagonal matrix less a rank-one matrix has its eigenvalues between its poles, the masses, where a secular
-equation vanishes: the heart of LAPACK's divide-and-conquer eigensolver. Solved directly for this matrix it is
-several times faster than LAPACK, and accurate for masses of very different size.
+The covariance of a one-hot vote with class masses w is diag(w) - w wᵀ. A diagonal matrix less a rank-one matrix has its
+eigenvalues between its poles, the masses, where a secular equation vanishes: the heart of LAPACK's divide-and-conquer
+eigensolver. Solved directly for this matrix, in O(k²), it is several times faster than LAPACK, and accurate for masses
+of very different size.
 """
 
 import math
@@ -266,9 +267,34 @@ def _separate_equal(order: IntArray, start: IntArray, first: int, width: int, ax
             axes[c, i] = 0.0
     i = first
     for g in range(start.size - 1):
-        for size in range(1, start[g + 1] - start[g]):
-            length = math.sqrt(size * (size + 1.0))
-            for c in range(start[g], start[g] + size):
-                axes[order[c], i] = 1.0 / length
-            axes[order[start[g] + size], i] = -size / length
-            i += 1
+        group = order[start[g] : start[g + 1]]
+        _write_helmert(group, i, axes)
+        i += group.size - 1
+
+
+@compiled_into_callers
+def _write_helmert(group: IntArray, first: int, axes: FloatArray) -> None:
+    """Write Helmert's axes of some classes, from the first on; entries of other classes stay as they are."""
+    for size in range(1, group.size):
+        length, i = math.sqrt(size * (size + 1.0)), first + size - 1
+        for c in range(size):
+            axes[group[c], i] = 1.0 / length
+        axes[group[size], i] = -size / length
+
+
+@compiled_into_callers
+def helmert_axes(mass: FloatArray, axes: FloatArray, scratch: Scratch) -> int:
+    """Fill `axes` likewise with fixed axes of the sum-zero subspace: each class against the mean of those before it.
+
+    Noise of equal variances is the same along any orthonormal axes, and these cost least. Returns the class with the
+    largest mass.
+    """
+    k, order, heaviest = mass.size, scratch.order[: mass.size], 0
+    for c in range(k):
+        order[c] = c
+        if mass[c] > mass[heaviest]:
+            heaviest = c
+        for i in range(padded(k - 1)):
+            axes[c, i] = 0.0
+    _write_helmert(order, 0, axes)
+    return heaviest

@@ -12,9 +12,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from pacpredict import defaults
 from pacpredict.core import kernel
 from pacpredict.core.axes import padded
 from pacpredict.core.belief import Belief
+from pacpredict.core.decode import NoiseRule, check_noise
 from pacpredict.core.odds_limit import reach_of_noise
 from pacpredict.core.tally import tally_votes
 from pacpredict.core.validate import check_budget, check_outputs, check_votes
@@ -106,9 +108,20 @@ def calibrate(
     return Noise(y[likeliest] + mean, axes[kept], coordinates[:, kept], variances)
 
 
-def calibrate_votes(votes: npt.ArrayLike, n_classes: int, belief: Belief, step_budget: float) -> Noise:
-    """Calibrate noise for the one-hot labels of m models, in closed form: to the bit what a release of them has."""
-    b = check_budget(step_budget, "step_budget")
+def calibrate_votes(
+    votes: npt.ArrayLike,
+    n_classes: int,
+    belief: Belief,
+    step_budget: float,
+    *,
+    noise: NoiseRule = defaults.NOISE,
+) -> Noise:
+    """Calibrate noise for the one-hot labels of m models, in closed form: to the bit what a release of them has.
+
+    `noise="least"` is Theorem 2.5, the least total noise; `"fair"` has the same variance in every direction, so that
+    the labels which noise alone would choose are uniform. For two labels they are the same.
+    """
+    b, fair = check_budget(step_budget, "step_budget"), check_noise(noise)
     row = check_votes(votes, n_classes, belief.n_models)
     if row.shape[0] != 1:
         raise InvalidInput(f"calibrate_votes takes one query of shape ({belief.n_models},)")
@@ -122,7 +135,8 @@ def calibrate_votes(votes: npt.ArrayLike, n_classes: int, belief: Belief, step_b
         mass, slot_axes = np.empty(k), np.empty((k, variances.size))
         dissenters = tally.dissenters[: tally.slots.size]
         kernel.sum_masses(belief.log_probabilities, dissenters, tally.slots, tally.bulk[0], mass)
-        kernel.calibrate_masses(mass, b, slot_axes, variances, kernel.make_workspace(k, belief.n_models))
+        space = kernel.make_workspace(k, belief.n_models)
+        kernel.calibrate_masses(mass, b, fair, slot_axes, variances, space)
         axes[:, classes] = slot_axes[:, : k - 1].T
     return Noise(centre, axes, axes[:, row[0]].T, variances[: k - 1])
 

@@ -8,7 +8,7 @@ noisy vector of the paper is a function of that (theory.md, section 3).
 
 The guarantee needs no property of `axes`: the variance of each coordinate is computed from the very numbers that
 are released, and so is the belief. That the axes are orthonormal eigenvectors only makes the noise as small as
-Theorem 2.5's.
+Theorem 2.5's; for fair noise, equal along all axes, they are fixed and merely orthonormal.
 """
 
 import math
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacpredict.core.axes import Scratch, make_scratch, padded, principal_axes
+from pacpredict.core.axes import Scratch, helmert_axes, make_scratch, padded, principal_axes
 from pacpredict.core.compiled import compiled, compiled_allocating, compiled_into_callers
 from pacpredict.core.coordinates import choose_variances, spread_of_coordinates
 from pacpredict.types import FloatArray, IntArray
@@ -119,19 +119,28 @@ def sum_masses(
 
 @compiled_into_callers
 def calibrate_masses(
-    mass: FloatArray, b: float, axes: FloatArray, variance: FloatArray, space: Workspace
+    mass: FloatArray, b: float, fair: bool, axes: FloatArray, variance: FloatArray, space: Workspace
 ) -> int:
-    """Choose axes and noise variances for one contested query (Theorem 2.5 in closed form).
+    """Choose axes and noise variances for one contested query: the least noise (Theorem 2.5), or fair noise.
 
-    Any axes with variances v meet the budget exactly with sigma_i² = sqrt(v_i) sum_j sqrt(v_j) / (2 b);
-    the margin makes that hold for the rounded numbers, and the certificate below checks it on them.
+    Coordinates with variances v meet the budget exactly with sigma_i² = d_i sum_j v_j / d_j / (2 b), whatever the
+    positive d are: d_i = sqrt(v_i) along the eigenvectors has the least total, d_i = 1 is fair. The margin makes that
+    hold for the rounded numbers, and the certificate below checks it on them. Between two classes there is one axis,
+    and both are the same noise.
 
     There are k - 1 axes, then zeros up to whole lanes (see `padded`): these release nothing.
     Returns the heaviest class.
     """
-    heaviest = principal_axes(mass, axes, space.scratch)
     deviation, moment = space.deviation[: variance.size], space.moment
-    total = spread_of_coordinates(axes, mass, heaviest, deviation, moment)
+    if fair and mass.size > 2:
+        heaviest = helmert_axes(mass, axes, space.scratch)
+        spread_of_coordinates(axes, mass, heaviest, deviation, moment)
+        total = 0.0
+        for i in range(variance.size):
+            deviation[i], total = 1.0, total + moment[i]
+    else:
+        heaviest = principal_axes(mass, axes, space.scratch)
+        total = spread_of_coordinates(axes, mass, heaviest, deviation, moment)
     factor = total / (2.0 * b) * (1.0 + ROUNDING_MARGIN)
     leak = choose_variances(deviation, moment, factor, mass.size - 1, variance)
     leak *= 1.0 + rounding_of_masses(space.dissent.size)

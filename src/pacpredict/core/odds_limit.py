@@ -42,6 +42,16 @@ def spread_of(log_belief: FloatArray, log_prior: FloatArray, n_updates: int) -> 
 
 
 @compiled
+def most_moved(distance: float, n_updates: int) -> float:
+    """Bound how much larger the bound on the spread is after a release that moved log-likelihoods by `distance`.
+
+    Deeper logarithms are rounded more, in all updates so far; the last term is the rounding of this one, for logarithms
+    down to -1000.
+    """
+    return distance * (1.0 + _ROUNDING_OF_UPDATE * (n_updates + 2)) * _UP + 1024 * _ROUNDING_OF_UPDATE
+
+
+@compiled
 def _rounding(depth: float, n_updates: int) -> float:
     """Bound the error of a difference of log-likelihoods, if no logarithm of the belief is below -depth."""
     return _ROUNDING_OF_UPDATE * (n_updates + 1) * (depth + 1.0)
@@ -107,6 +117,21 @@ def reach_of_noise(coordinates: FloatArray, variance: FloatArray, origin: int, d
         distance = math.sqrt(square)
         second = max(second, min(distance, farthest))
         farthest = max(farthest, distance)
-    d = farthest + second
+    return _reach_of_distance(farthest + second, k, delta)
+
+
+@compiled
+def reach_of_fair_noise(k: int, variance: float, delta: float) -> float:
+    """Bound the same for fair noise on k labels, which is as large in every direction.
+
+    One-hot labels are sqrt(2) apart, and so are their coordinates along any orthonormal axes, up to the rounding of k
+    numbers: no two are farther apart than any other two.
+    """
+    return _reach_of_distance(math.sqrt(2.0 / variance) * (1.0 + k * 2.0**-48), k, delta)
+
+
+@compiled
+def _reach_of_distance(d: float, k: int, delta: float) -> float:
+    """Bound it for k points of which no two are more than d deviations of the noise apart."""
     z = math.sqrt(2.0 * math.log((k - 1) / delta))
     return (0.5 * d * d + z * d * min(k - 1, 2)) * _UP

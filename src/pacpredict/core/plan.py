@@ -4,20 +4,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pacpredict.core.attacks import as_membership_prior, matching_epsilon
-from pacpredict.core.bounds import (
-    DEFAULT_DELTA,
-    budget_for_success,
-    epsilon_for_success,
-    success_bound,
-    success_for_epsilon,
-)
+from pacpredict import defaults
+from pacpredict.core.bounds import budget_for_success, success_bound
 from pacpredict.core.roc import DEFAULT_FPR, budget_for_tpr, tpr_bound, tpr_for_epsilon
 from pacpredict.core.rounding import float_down, float_up
 from pacpredict.core.scalars import (
+    LARGEST_ODDS_LIMIT,
+    TOO_LARGE_BUDGET,
     check_budget,
-    check_delta,
-    check_epsilon,
     check_prior,
     check_rate,
     check_success,
@@ -37,10 +31,6 @@ class Plan:
         Answers that may be given.
     success
         Highest success rate of an attack with this prior after all of them.
-    epsilon
-        The DP epsilon that promises the same average success of membership inference with this prior, or with 1/2 if
-        the prior is smaller, which none has; infinite where nothing is promised. It promises more where false
-        positives are few: compare `tpr` with `epsilon_tpr`.
     step_budget
         Nats charged for one answer.
     total_budget_nats
@@ -50,53 +40,51 @@ class Plan:
     fpr
         A rate of false positives.
     tpr
-        Highest rate of true positives at that rate of false ones, of a test for what has this prior probability.
-    epsilon_tpr
-        What DP of the matching epsilon would allow there.
+        Highest rate of true positives at that rate of false ones, of a test for what has this prior probability, by
+        nats alone.
+    odds_limit
+        The limit on odds that goes with the total: `propose_odds_limit`; infinite for totals that no budget can have.
+    limited_tpr
+        The highest rate of true positives with that limit, whatever the decoder.
 
     """
 
     queries: int
     success: float
-    epsilon: float
     step_budget: float
     total_budget_nats: float
     prior: float
     fpr: float
     tpr: float
-    epsilon_tpr: float
+    odds_limit: float
+    limited_tpr: float
 
 
 def plan(
     *,
     queries: float | None = None,
     success: float | None = None,
-    epsilon: float | None = None,
     tpr: float | None = None,
     total_budget: float | None = None,
     step_budget: float | None = None,
     prior: float = 0.5,
     fpr: float = DEFAULT_FPR,
-    delta: float = DEFAULT_DELTA,
 ) -> Plan:
     """Return the plan that two of number of queries, target and step budget determine.
 
-    The target is one of `success`, of an attack with the given `prior`; `epsilon`, whose (epsilon, delta)-DP has the
-    same average success of membership inference; `tpr`, the share of true positives at `fpr` false ones; and
-    `total_budget`, the nats of all answers. Queries and step budgets are rounded down, so that what the plan says is
-    obtained does not pass the target.
+    The target is one of `success`, of an attack with the given `prior`; `tpr`, the share of true positives at `fpr`
+    false ones, by nats alone; and `total_budget`, the nats of all answers. Queries and step budgets are rounded down,
+    so that what the plan says is obtained does not pass the target.
     """
-    targets = {"success": success, "epsilon": epsilon, "tpr": tpr, "total_budget": total_budget}
+    targets = {"success": success, "tpr": tpr, "total_budget": total_budget}
     _require_two(queries, targets, step_budget)
-    q, d, f = check_prior(prior), check_delta(delta), check_rate(fpr, "fpr")
+    q, f = check_prior(prior), check_rate(fpr, "fpr")
     # 0 stands for what is to be found; neither may be 0 when given.
     count = 0 if queries is None else _as_count(queries)
     step = 0.0 if step_budget is None else check_budget(step_budget, "step_budget")
     allowed = math.inf
     if success is not None:
         allowed = _allowance_for_success(success, q)
-    if epsilon is not None:
-        allowed = _allowance_for_epsilon(epsilon, d, as_membership_prior(q))
     if tpr is not None:
         allowed = _allowance_for_tpr(tpr, f, q)
     if total_budget is not None:
@@ -104,9 +92,12 @@ def plan(
     count = count or _queries_within(allowed, step)
     step = step or _step_within(allowed, count)
     total = float_up(count * Fraction(step))
-    matching = matching_epsilon(total, q, d)
-    true_positives = tpr_bound(total, f, q), tpr_for_epsilon(matching, f, d)
-    return Plan(count, success_bound(total, q), matching, step, total, q, f, *true_positives)
+    by_nats, limit = (
+        tpr_bound(total, f, q),
+        math.inf if total >= TOO_LARGE_BUDGET else propose_odds_limit(total),
+    )
+    limited = min(by_nats, tpr_for_epsilon(limit, f, defaults.ODDS_DELTA))
+    return Plan(count, success_bound(total, q), step, total, q, f, by_nats, limit, limited)
 
 
 def propose_odds_limit(total_budget: float) -> float:
@@ -117,7 +108,7 @@ def propose_odds_limit(total_budget: float) -> float:
     """
     limit = _SPREADS * math.sqrt(2.0 * check_budget(total_budget, "total_budget"))
     unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
-    return float(f"{math.floor(limit / unit) * unit:.1e}")
+    return min(float(f"{math.floor(limit / unit) * unit:.1e}"), LARGEST_ODDS_LIMIT)
 
 
 def _require_two(queries: float | None, targets: dict[str, float | None], step_budget: float | None) -> None:
@@ -128,8 +119,7 @@ def _require_two(queries: float | None, targets: dict[str, float | None], step_b
     if given != 2:
         amount = "all three leave nothing to plan" if given == 3 else f"{given} is too few"
         raise InvalidPlan(
-            "give exactly two of queries, target (success, epsilon, tpr or total_budget) and step_budget; "
-            + amount
+            "give exactly two of queries, target (success, tpr or total_budget) and step_budget; " + amount
         )
 
 
@@ -153,22 +143,6 @@ def _allowance_for_success(success: float, q: float) -> float:
             "ask for more than the prior, or state the prior of the attack you mean"
         )
     return budget_for_success(target, q)
-
-
-def _allowance_for_epsilon(epsilon: float, delta: float, q: float) -> float:
-    """Return the largest total budget whose matching epsilon is not above the target."""
-    target = check_epsilon(epsilon)
-    if target == math.inf:
-        raise InvalidPlan("an infinite epsilon promises nothing; ask for a finite one")
-    success = min(success_for_epsilon(target, delta), math.nextafter(1.0, 0.0))
-    while epsilon_for_success(success, delta) > target:  # by a rounding or two
-        success = math.nextafter(success, 0.0)
-    if success <= q:
-        raise InvalidPlan(
-            f"epsilon {epsilon!r} with delta {delta!r} allows no leakage at all where guessing membership succeeds "
-            f"with {q!r} already; allow more"
-        )
-    return budget_for_success(success, q)
 
 
 def _allowance_for_tpr(tpr: float, fpr: float, q: float) -> float:

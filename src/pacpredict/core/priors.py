@@ -50,23 +50,22 @@ class Records(NamedTuple):
 
 def attack_priors(
     membership: npt.ArrayLike,
-    records: Records | None,
-    votes: npt.ArrayLike | None,
+    records: Records,
+    votes: npt.ArrayLike,
     *,
     group_size: int = GROUP_SIZE,
 ) -> dict[str, float]:
     """Return the prior of each attack of `core/attacks.py`; its keys are these.
 
-    Membership is the worst of all units. A prior that cannot be counted, because the records or the votes
-    (n_models, n_probes) are not known, is 1: then nothing is promised.
+    Membership is the worst of all units. `votes` (n_models, n_probes) tell models apart.
     """
     subsets = as_membership(membership)
     return {
         "membership": float(membership_priors(subsets).max()),
         **group_priors(subsets, group_size),
-        "reconstruction": 1.0 if records is None else reconstruction_prior(subsets, records),
+        "reconstruction": reconstruction_prior(subsets, records),
         "full-set": full_set_prior(subsets),
-        "model": 1.0 if votes is None else model_prior(votes),
+        "model": model_prior(votes),
     }
 
 

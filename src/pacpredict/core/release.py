@@ -34,6 +34,7 @@ class Terms(NamedTuple):
     epsilon: float = math.inf  # limit on the spread of log-likelihoods over the subsets
     delta: float = 0.0  # with Gaussian noise, the probability that one release may pass it
     flat: bool = False  # charge also where all agree
+    fair: bool = False  # with Gaussian noise, as much in every direction
 
 
 class Ground(NamedTuple):
@@ -41,13 +42,14 @@ class Ground(NamedTuple):
 
     log_belief: FloatArray
     log_prior: FloatArray
+    spread: FloatArray  # (1,) of log-likelihoods: a bound, which grows until all subsets are looked at again
     space: kernel.Workspace
 
 
 @compiled_allocating
 def lay_ground(log_belief: FloatArray, log_prior: FloatArray, k: int) -> Ground:
     """Allocate what releases with up to k voted classes need."""
-    return Ground(log_belief, log_prior, kernel.make_workspace(k, log_belief.size))
+    return Ground(log_belief, log_prior, np.full(1, np.inf), kernel.make_workspace(k, log_belief.size))
 
 
 @compiled_into_callers
@@ -76,11 +78,13 @@ def answer_contested(
 
 @compiled
 def _fits(reach: float, terms: Terms, contested: int, ground: Ground) -> bool:
-    """Tell whether log-likelihoods may move against each other by `reach`, whichever subsets they are of."""
-    if terms.epsilon == math.inf:
-        return True
-    spread = odds_limit.spread_of(ground.log_belief, ground.log_prior, contested)
-    return spread + reach <= terms.epsilon
+    """Tell whether log-likelihoods may move against each other by `reach`, whichever subsets they are of.
+
+    A bound from earlier releases is never below the spread itself, so the decision does not depend on batches.
+    """
+    if ground.spread[0] + reach > terms.epsilon < math.inf:
+        ground.spread[0] = odds_limit.spread_of(ground.log_belief, ground.log_prior, contested)
+    return ground.spread[0] + reach <= terms.epsilon
 
 
 @compiled
@@ -106,9 +110,12 @@ def _answer_with_noise(
 ) -> tuple[int, int, int]:
     k, space = query.n_voted, ground.space
     mass, gain, axes, variance = space.mass[:k], space.gain[:k], space.axes, space.variance[: padded(k - 1)]
-    heaviest = kernel.calibrate_masses(mass, terms.b, axes, variance, space)
+    heaviest = kernel.calibrate_masses(mass, terms.b, terms.fair, axes, variance, space)
     if terms.epsilon < math.inf:
-        reach = odds_limit.reach_of_noise(axes[:k], variance, heaviest, terms.delta)
+        if terms.fair and k > 2:
+            reach = odds_limit.reach_of_fair_noise(k, variance[0], terms.delta)
+        else:
+            reach = odds_limit.reach_of_noise(axes[:k], variance, heaviest, terms.delta)
         if not _fits(reach, terms, contested, ground) and reach > _fill_rooms(
             query, terms, contested, ground
         ):
@@ -124,6 +131,9 @@ def _answer_with_noise(
     entries = space.entries[:k]
     coordinates.weigh_classes(axes, variance, space.noisy, heaviest, gain, entries)
     by_map, log_evidence = kernel.decode_map(mass, gain)
+    ground.spread[0] += odds_limit.most_moved(
+        -kernel.smallest(gain), contested
+    )  # decode_map has made the largest gain 0
     _learn(query, gain, log_evidence, contested, ground)
     return RELEASED, kernel.decode_argmax(entries), by_map
 
@@ -156,6 +166,7 @@ def _answer_through_channel(
     odds = coupled / weights[drawn]
     gain[:] = 0.0
     gain[drawn] = math.log1p(odds)
+    ground.spread[0] += odds_limit.most_moved(gain[drawn], contested)
     _learn(query, gain, math.log1p(mass[drawn] * odds), contested, ground)
     return RELEASED, drawn, drawn
 
@@ -268,6 +279,7 @@ def answer_votes(
     epsilon: float,
     delta: float,
     flat: bool,
+    fair: bool,
     contested: int,
     left: int,
     normals: FloatArray,
@@ -277,5 +289,5 @@ def answer_votes(
     noisy: FloatArray,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Answer rows of votes in turn. Tallying again is cheaper than handing a tally, or any tuple, through Python."""
-    terms, tally = Terms(b, finite, epsilon, delta, flat), tally_votes(votes, n_classes)
+    terms, tally = Terms(b, finite, epsilon, delta, flat, fair), tally_votes(votes, n_classes)
     return answer_all(tally, secret, terms, contested, left, normals, uniforms, log_belief, log_prior, noisy)

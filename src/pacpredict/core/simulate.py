@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pacpredict import defaults
 from pacpredict.core.belief import Belief
-from pacpredict.core.decode import DECODERS_OF, Decoder, Mechanism
+from pacpredict.core.decode import DECODERS_OF, Decoder, Mechanism, NoiseRule, check_noise
 from pacpredict.core.masses import holders_of
 from pacpredict.core.release import Terms
 from pacpredict.core.scalars import check_budget, check_delta, check_epsilon, check_model_count
@@ -64,6 +64,7 @@ def simulate(
     n_trials: int,
     seed: int,
     mechanism: Mechanism = "gaussian",
+    noise: NoiseRule = defaults.NOISE,
     odds_limit: float | None = None,
     delta: float = defaults.ODDS_DELTA,
     n_classes: int | None = None,
@@ -85,6 +86,8 @@ def simulate(
     mechanism
         `"gaussian"` noise, whose releases are decoded by argmax and by map, or the finite `"channel"`, whose labels
         are sampled.
+    noise
+        Whether Gaussian noise is the `"least"` in all, the paper's, or `"fair"`, equal in all directions.
     odds_limit
         How far the log-odds of any statement about the secret may move. By default there is no limit.
     delta
@@ -111,7 +114,7 @@ def simulate(
     if n_trials < 1:
         raise InvalidInput(f"n_trials must be at least 1, got {n_trials}")
     members = None if membership is None else _check_membership(membership, matrix.shape[1])
-    terms = _terms(step_budget, mechanism, odds_limit, delta, total)
+    terms = _terms(step_budget, mechanism, odds_limit, delta, total)._replace(fair=check_noise(noise))
     holders = None if members is None else holders_of(members)
     kept = matrix.shape[0] if keep_answers else 0
     rows = lay_out(matrix, truth, n_classes)

@@ -1,6 +1,5 @@
 """The privacy card of a student, as plain values: what is promised, what it rests on, what is in it."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,17 +10,18 @@ import numpy as np
 
 from pacpredict.core.attacks import success_after
 from pacpredict.core.filters import Filter
+from pacpredict.curator import report_privacy
 from pacpredict.deployment import Deployment
 from pacpredict.distill.labels import Labels, Targets, last_of
 from pacpredict.distill.questions import Order
 from pacpredict.types import BoolArray, Votes
 
-# Version 1 said of more than was checked that it is.
-FORMAT, VERSION, VERSIONS = "pacpredict student", 2, (1, 2)
+# Raise the version with every change of what a card says. No earlier one is read.
+FORMAT, VERSION = "pacpredict student", 3
 
 # What a promise is, of all that a deployment says about its privacy: nothing that changes with what is asked.
 _PROMISE = (
-    *("bounds", "fpr", "tpr", "odds_limit", "odds_delta", "epsilon", "epsilon_tpr", "delta", "total_nats"),
+    *("bounds", "fpr", "tpr", "odds_limit", "odds_delta", "total_nats"),
     *("step_budget_nats", "charging", "when_exhausted"),
 )
 
@@ -58,12 +58,16 @@ def as_name(text: str) -> str:
 
 
 def promise_of(deployment: Deployment) -> dict[str, Any]:
-    """Return what holds for the whole life of a deployment, and so for every student of it."""
-    privacy, about = deployment.privacy(), deployment.describe()
+    """Return what holds for the whole life of a deployment, and so for every student of it.
+
+    The limit on odds holds without exception if nothing was ever released with noise and the recipe asks for none.
+    """
+    about, recipe, space = deployment.describe(), deployment.artifact.recipe, deployment.artifact.space
+    is_exact = recipe.decode == "sample" and not deployment.curator.session.snapshot().noisy
+    privacy = report_privacy(recipe, space, None, "sample" if is_exact else "argmax")
     promise = {name: privacy[name] for name in _PROMISE}
-    if promise["epsilon"] == math.inf:
-        promise["epsilon"] = None  # none matches
-    return promise | {"models": about["models"], "unit": about["unit"], "name": as_name(about["name"])}
+    named = {name: about[name] for name in ("models", "rate", "unit")}
+    return promise | named | {"name": as_name(about["name"])}
 
 
 def history_of(deployment: Deployment, labels: Labels) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def read_card(path: Path) -> dict[str, Any]:
         card = read_json(path / CARD)
     except InvalidArtifact as problem:
         raise StudentRefuted(f"{path}: {problem}") from problem
-    check_form(card)
+    check_form(path, card)
     written = _written(path, card)
     expected = {
         **card["files"],

@@ -3,14 +3,16 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from pacpredict.core.filters import check_alpha, check_filter
-from pacpredict.distill.card import FORMAT, VERSIONS, Mark, Settings, as_name
+from pacpredict.distill.card import FORMAT, VERSION, Mark, Settings, as_name
 from pacpredict.distill.formats import is_file_name
 from pacpredict.distill.questions import ORDERS
 from pacpredict.distill.student import NOT_ON_CARDS
 from pacpredict.exceptions import InvalidInput, StudentRefuted
+from pacpredict.show import explain_format
 
 _PARTS = {
     *("format", "version", "made", "pacpredict", "promise", "history", "labels", "settings", "notes"),
@@ -20,7 +22,7 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 _VERSION = re.compile("[0-9A-Za-z.+!-]{1,50}")
 
 
-def check_form(card: Mapping[str, Any]) -> None:
+def check_form(folder: Path, card: Mapping[str, Any]) -> None:
     """Refuse what is no card. What one says may still be wrong: that is for the ledger to tell.
 
     Raises
@@ -28,8 +30,9 @@ def check_form(card: Mapping[str, Any]) -> None:
     StudentRefuted
         with the first part that has not its form.
     """
-    is_version = type(card.get("version")) is int and card["version"] in VERSIONS
-    _need(card.get("format") == FORMAT and is_version, "format and version")
+    _need(card.get("format") == FORMAT, "format")
+    if type(version := card.get("version")) is not int or version != VERSION:
+        raise StudentRefuted(explain_format(f"the student {folder}", version, VERSION, "distill again"))
     _need(card.keys() == _PARTS, "parts")
     _need(_is_time(card["made"]), "made")
     _need(_is_text(card["pacpredict"]) and _VERSION.fullmatch(card["pacpredict"]), "pacpredict")

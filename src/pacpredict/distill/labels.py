@@ -37,7 +37,7 @@ class Labels:
             rows,
             np.array(sequences, np.int64),
             np.array([one.label for one in found], np.int64),
-            [one.kind or "unknown" for one in found],
+            [one.kind for one in found],
             np.array(votes, np.int16),
             Confidence(
                 np.array([one.confidence.statistic for one in found]),

@@ -178,7 +178,7 @@ def limit_to(questions: Questions, budget: Budget, success: float | None, prior:
     nats = min(budget_for_success(success, prior), budget.total)
     if nats < max(budget.nats(questions.spent_steps), budget.step):
         raise BudgetExhausted(
-            f"a ceiling of {100 * success:g} % allows {nats:g} nats, and {budget.nats(questions.spent_steps):g} are "
+            f"a ceiling of {100 * success:g}% allows {nats:g} nats, and {budget.nats(questions.spent_steps):g} are "
             f"spent already, in steps of {budget.step:g}: nothing can be asked. Nothing was charged",
             needed_nats=budget.step,
             left_nats=0.0,

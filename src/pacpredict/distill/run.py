@@ -12,6 +12,7 @@ from pacpredict.core.filters import check_alpha, check_filter
 from pacpredict.deployment import Deployment
 from pacpredict.distill import questions as asking
 from pacpredict.distill.card import Mark, Settings, card_of
+from pacpredict.distill.columns import PublicRows
 from pacpredict.distill.folder import labels_file, write_folder
 from pacpredict.distill.formats import LABELS, check_format, files_of
 from pacpredict.distill.labels import Labels, Targets, check_filter_of, default_filter, last_of, targets_of
@@ -42,7 +43,7 @@ Stages = Callable[[str], AbstractContextManager[Progress]]
 class Exam(NamedTuple):
     """Rows with known labels, which should be public, to see how well a student does."""
 
-    rows: AnyRows
+    rows: AnyRows  # of the student's schema
     truth: IntArray
 
 
@@ -151,7 +152,7 @@ def voters_for(deployment: Deployment, learner: Learner) -> Ensemble:
 
 def distill(
     deployment: Deployment,
-    rows: AnyRows,
+    public: PublicRows,
     options: Options,
     out: Path,
     stages: Stages,
@@ -162,17 +163,20 @@ def distill(
     settings, learner = options.settings(deployment), options.trainer(artifact.schema.kind)
     prior = artifact.space.priors["membership"]
     planned = asking.limit_to(
-        plan(deployment, rows, options, learner, stages), artifact.recipe.budget, options.until_success, prior
+        plan(deployment, public.asked, options, learner, stages),
+        artifact.recipe.budget,
+        options.until_success,
+        prior,
     )
     # Before anything is paid for: features of the student's own may fail.
-    ground = _ground(learner, artifact.schema, rows.take(planned.rows), stages)
+    ground = _ground(learner, public.schema, public.rows.take(planned.rows), stages)
     with stages("answers") as progress:
         releases = asking.ask(deployment.curator, planned, progress)
     sequences = [release.sequence for release in releases]
     labels = gather(deployment, planned.rows, sequences, options.curve)
     targets = choose(labels, len(labels), settings, len(artifact.classes))
     student = train_student(learner, ground, artifact.classes, targets, seed=settings.seed)
-    accuracy = None if tested is None else _accuracy(deployment, student, tested)
+    accuracy = None if tested is None else _accuracy(student, tested)
     marks = curve_of(deployment, labels, settings)
     if tested is not None and marks:
         *earlier, last = marks  # whose student is the one above
@@ -182,7 +186,7 @@ def distill(
         marks.append(last._replace(accuracy=accuracy))
     evaluation = None if tested is None else {"rows": len(tested.rows), "accuracy": accuracy}
     files = files_of(student) | {LABELS: labels_file(labels, targets.kept, artifact.classes.values)}
-    card = card_of(deployment, labels, targets, settings, marks, len(rows), student.notes, evaluation)
+    card = card_of(deployment, labels, targets, settings, marks, len(public), student.notes, evaluation)
     return Distilled(student, write_folder(out, files, card))
 
 
@@ -241,9 +245,8 @@ def _tested_mark(
     classes = deployment.artifact.classes
     targets = choose(labels, mark.rows, settings, len(classes))
     student = train_student(learner, ground, classes, targets, seed=settings.seed)
-    return mark._replace(accuracy=_accuracy(deployment, student, tested))
+    return mark._replace(accuracy=_accuracy(student, tested))
 
 
-def _accuracy(deployment: Deployment, student: Student, tested: Exam) -> float:
-    found = student.predict(tested.rows, deployment.artifact.schema)
-    return float((found == tested.truth).mean())
+def _accuracy(student: Student, tested: Exam) -> float:
+    return float((student.predict(tested.rows) == tested.truth).mean())

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pacpredict.distill.columns import public_schema, translated
 from pacpredict.distill.labels import Targets
 from pacpredict.exceptions import InvalidInput, PacPredictError
 from pacpredict.features.compute import Progress
@@ -46,9 +45,9 @@ class Student(NamedTuple):
     model: Any
     notes: Mapping[str, Any]
 
-    def predict(self, rows: AnyRows, schema: AnySchema) -> IntArray:
-        """Return indices of the classes, for rows that were checked against a schema of the deployment."""
-        prepared = self.learner.prepare(self.schema, translated(rows, schema, self.schema))
+    def predict(self, rows: AnyRows) -> IntArray:
+        """Return indices of the classes, for rows of the student's schema."""
+        prepared = self.learner.prepare(self.schema, rows)
         voter = self.learner.voter([self.model], [self.own], len(self.classes), self.schema)
         return np.asarray(voter.votes(prepared)[:, 0], np.int64)
 
@@ -63,10 +62,9 @@ class Ground(NamedTuple):
     def of(
         cls, learner: Learner, schema: AnySchema, rows: AnyRows, progress: Progress | None = None
     ) -> "Ground":
-        public = public_schema(schema, rows)
         if isinstance(learner, Heads) and progress is not None:
-            return cls(public, learner.prepare(public, rows, progress))
-        return cls(public, learner.prepare(public, translated(rows, schema, public)))
+            return cls(schema, learner.prepare(schema, rows, progress))
+        return cls(schema, learner.prepare(schema, rows))
 
 
 def student_named(name: str, params: Mapping[str, Any] | None = None) -> Learner:

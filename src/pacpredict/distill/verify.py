@@ -1,7 +1,8 @@
 """Is a student what its card says? Compare files, ledger, labels and promise, and perhaps train it again."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from pacpredict.deployment import Deployment
 from pacpredict.distill.card import Settings, history_of, labels_part, promise_of
+from pacpredict.distill.columns import PublicRows
 from pacpredict.distill.folder import is_styled_otherwise, labels_file, read_card, read_labels
 from pacpredict.distill.formats import LABELS, PROGRAM, files_of, is_program
 from pacpredict.distill.labels import Labels, Targets
@@ -17,7 +19,6 @@ from pacpredict.distill.run import choose, curve_of, gather, voters_for
 from pacpredict.distill.student import Ground, Student, student_named, train_student
 from pacpredict.exceptions import InvalidInput, LedgerError, NothingToLearn, PacPredictError, StudentRefuted
 from pacpredict.learners.learner import Learner
-from pacpredict.rows.kind import AnyRows
 from pacpredict.training.fit import no_progress
 from pacpredict.types import IntArray
 
@@ -29,8 +30,6 @@ _BY_ROWS = (
     "learner and how it was trained",
     "notes",
 )
-# Cards of version 1 have no words about what is not checked.
-_BY_WORDS = ("that every figure is compared, as cards of version 1 say",)
 _BY_VOTES = ("which rows were asked", "seed", "number of public rows")
 
 # Rows whose order is drawn again from their number alone; what a card says may be any number.
@@ -49,7 +48,7 @@ class Checked(NamedTuple):
     not_checked: tuple[str, ...]  # of what the card says
 
 
-def verify_student(deployment: Deployment, path: Path, rows: AnyRows | None = None) -> Checked:
+def verify_student(deployment: Deployment, path: Path, public: PublicRows | None = None) -> Checked:
     """Check a folder against its deployment; with the public rows, the student is trained again.
 
     Raises
@@ -75,19 +74,18 @@ def verify_student(deployment: Deployment, path: Path, rows: AnyRows | None = No
     _compare("labels", counted, card["labels"])
     _check_curve(deployment, settings, labels, card["curve"])
     is_order_known = _check_order_by_number(settings, labels, card["labels"]["public_rows"])
-    if rows is not None:
-        _train_again(deployment, path, card, settings, labels, targets, rows)
+    if public is not None:
+        _train_again(deployment, path, card, settings, labels, targets, public)
     not_checked = (
         *(("accuracy",) if card["evaluation"] is not None else ()),
         *_NEVER,
         *(("style of card.html, which is not of this version",) if is_styled_otherwise(path, card) else ()),
-        *(_BY_WORDS if card["version"] == 1 else ()),
-        *(() if rows is not None else _BY_ROWS),
-        *(() if rows is not None or is_order_known else _BY_VOTES),
+        *(() if public is not None else _BY_ROWS),
+        *(() if public is not None or is_order_known else _BY_VOTES),
     )
     return Checked(
         *(str(path), len(card["files"]), card["history"]["releases"], len(labels), int(targets.kept.sum())),
-        trained_again=rows is not None,
+        trained_again=public is not None,
         not_checked=not_checked,
     )
 
@@ -176,14 +174,13 @@ def _train_again(
     settings: Settings,
     labels: Labels,
     targets: Targets,
-    rows: AnyRows,
+    public: PublicRows,
 ) -> None:
-    if len(rows) != card["labels"]["public_rows"]:
+    if len(public) != card["labels"]["public_rows"]:
         raise StudentRefuted(
-            f"the student was made of {card['labels']['public_rows']:,} public rows, not {len(rows):,}"
+            f"the student was made of {card['labels']['public_rows']:,} public rows, not {len(public):,}"
         )
-    asked = rows.take(labels.rows)
-    digests = deployment.artifact.schema.digests(asked)
+    digests = deployment.artifact.schema.digests(public.asked.take(labels.rows))
     known = deployment.curator.session.recall(set(digests)).answers
     if [known[digest].sequence if digest in known else 0 for digest in digests] != labels.sequences.tolist():
         raise StudentRefuted("these are not the public rows that the labels were given to")
@@ -192,9 +189,10 @@ def _train_again(
     except InvalidInput as problem:
         raise StudentRefuted(f"{path} cannot be trained again as its card says: {problem}") from problem
     voters = voters_for(deployment, learner)
-    order, _ = in_order(voters, rows, settings.order, settings.seed, no_progress)
+    order, _ = in_order(voters, public.asked, settings.order, settings.seed, no_progress)
     _check_first(labels, order, settings)
-    student = _trained(deployment, learner, settings, targets, asked)
+    ground = partial(Ground.of, learner, public.schema, public.rows.take(labels.rows))
+    student = _trained(deployment, learner, settings, targets, ground)
     _compare("student", {"notes": student.notes}, {"notes": card["notes"]})
     files = files_of(student)
     if card["files"].keys() != files.keys() | {LABELS}:
@@ -208,12 +206,14 @@ def _train_again(
 
 
 def _trained(
-    deployment: Deployment, learner: Learner, settings: Settings, targets: Targets, asked: AnyRows
+    deployment: Deployment,
+    learner: Learner,
+    settings: Settings,
+    targets: Targets,
+    prepare: Callable[[], Ground],
 ) -> Student:
-    artifact = deployment.artifact
     try:
-        ground = Ground.of(learner, artifact.schema, asked)
-        return train_student(learner, ground, artifact.classes, targets, seed=settings.seed)
+        return train_student(learner, prepare(), deployment.artifact.classes, targets, seed=settings.seed)
     except Exception as problem:  # also of a library, about parameters that only a card could have
         if isinstance(problem, PacPredictError) and not isinstance(problem, InvalidInput):
             raise

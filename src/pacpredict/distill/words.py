@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pacpredict.core.attacks import QUESTIONS
-from pacpredict.pages.words import factor, percent, power
+from pacpredict.pages.words import power
+from pacpredict.promise import NEVER_TELL, explain_priors, promise_from, why_never
+from pacpredict.show import percent_up
 
 _FILTERS = {
     "corrected": "kept and different from the secret model's label with a probability of at most {0}, whatever that "
@@ -20,7 +22,6 @@ _KINDS = {
     "map": "most probable label, given a noisy vote and the belief",
     "sample": "drawn through a finite channel",
     "belief": "drawn from the belief, without the secret",
-    "unknown": "of a ledger that does not say",
 }
 
 
@@ -37,7 +38,7 @@ class Part(NamedTuple):
 def parts_of(card: Mapping[str, Any]) -> list[Part]:
     parts = [
         Part("What is promised", _promise(card["promise"], card["labels"])),
-        Part("How often an attack can succeed", [_attacks(card["promise"])]),
+        Part("How often an attack can succeed", [_attacks(card["promise"]), *_explanations(card["promise"])]),
         Part("What was spent", _spent(card)),
         Part("What is not protected", [_unprotected(card)]),
         Part("The labels", _labels(card)),
@@ -63,41 +64,27 @@ def title_of(card: Mapping[str, Any]) -> str:
 
 
 def _promise(promise: Mapping[str, Any], labels: Mapping[str, Any]) -> list["str | Table | list[str]"]:
-    bound, unit = promise["bounds"]["membership"], promise["unit"]
-    said: list[str | Table | list[str]] = [
+    sentences = [f"__{title}.__ {text}" for title, text in promise_from(promise, promise["unit"]).titled()]
+    return [
         (
             f"This model was trained on {labels['kept']:,} private labels of public rows. Nothing else in it depends "
-            "on who was trained on, so it may be asked without limit, and taken apart."
+            "on which half of the records was the training set, so it may be asked without limit, and taken apart. The "
+            "promise is about this model together with everything that the deployment has answered and ever will:"
         ),
-        (
-            f"Whether one {unit} was trained on is told, from this model together with everything that the deployment "
-            f"has answered and ever will, in at most **{percent(bound['success'])}** of cases. A guess is right in "
-            f"{percent(bound['prior'])}."
-        ),
-        (
-            f"A test that accuses {percent(promise['fpr'])} of those who were not trained on finds at most "
-            f"**{percent(promise['tpr'])}** of those who were."
-        ),
+        sentences,
+        f"__{NEVER_TELL}__ {why_never(promise['models'], promise['rate'], promise['unit'])}",
     ]
-    if promise["odds_limit"] is not None:
-        limit = promise["odds_limit"]
-        said.append(
-            f"In no history do the odds that a {unit} was trained on move by more than a factor of "
-            f"**{factor(limit)}** (epsilon {limit:g}), but for a probability of {promise['odds_delta']:g}."
-        )
-    if promise["epsilon"] is not None:
-        said.append(
-            "The first two are averages over secrets and histories. In average success they match differential privacy "
-            f"with epsilon {promise['epsilon']:.3g} and delta {promise['delta']:g}; they are not differential privacy. "
-            f"At {percent(promise['fpr'])} false alarms that would let {percent(promise['epsilon_tpr'])} be found."
-        )
-    return said
 
 
 def _attacks(promise: Mapping[str, Any]) -> Table:
     bounds = [promise["bounds"][attack] for attack in QUESTIONS]
-    rows = [[bound["question"], percent(bound["prior"]), percent(bound["success"])] for bound in bounds]
+    rows = [[bound["question"], percent_up(bound["prior"]), percent_up(bound["success"])] for bound in bounds]
     return Table(["what the attacker wants to know", "before", "at most"], rows)
+
+
+def _explanations(promise: Mapping[str, Any]) -> list["str | Table | list[str]"]:
+    reasons = explain_priors(promise["bounds"], promise["unit"])
+    return [reasons] if reasons else []
 
 
 def _spent(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
@@ -122,8 +109,8 @@ def _spent(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
     if history["success_if_settled"] is not None:
         said.append(
             "Only if rows, order and number had been settled before the first answer, and if the deployment never "
-            f"answers anything else, the ceiling of {percent(promise['bounds']['membership']['success'])} would be "
-            f"{percent(history['success_if_settled'])}."
+            f"answers anything else, the ceiling of {percent_up(promise['bounds']['membership']['success'])} would be "
+            f"{percent_up(history['success_if_settled'])}."
         )
     return said
 
@@ -131,8 +118,9 @@ def _spent(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
 def _unprotected(card: Mapping[str, Any]) -> list[str]:
     settings, unit = card["settings"], card["promise"]["unit"]
     points = [
-        "Being among the records from which training sets are drawn.",
-        "What these records say as a whole: the model is meant to tell that.",
+        "Being in the pool of records from which the training set was drawn.",
+        "What a single record of the pool says, such as its label: the student learned from models of the whole pool.",
+        "What the pool says as a whole: the model is meant to tell that.",
     ]
     if settings["soft"]:
         points.append(
@@ -173,9 +161,9 @@ def _evaluation(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
     said: list[str | Table | list[str]] = []
     if card["evaluation"] is not None:
         found = card["evaluation"]
-        by = "" if card["version"] == 1 else ", says whoever made this card: it is not checked"
         said.append(
-            f"Of {found['rows']:,} rows with known labels the student gets {100 * found['accuracy']:.2f} % right{by}."
+            f"Of {found['rows']:,} rows with known labels the student gets {100 * found['accuracy']:.2f} % right, "
+            "says whoever made this card: it is not checked."
         )
     if card["curve"]:
         rows = [
@@ -183,7 +171,7 @@ def _evaluation(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
                 f"{mark['rows']:,}",
                 f"{mark['spent_nats']:.3g}",
                 f"{mark['kept']:,}",
-                "" if mark["accuracy"] is None else f"{100 * mark['accuracy']:.2f} %",
+                "" if mark["accuracy"] is None else f"{100 * mark['accuracy']:.2f}%",
             ]
             for mark in card["curve"]
         ]
@@ -198,20 +186,13 @@ def _checks(card: Mapping[str, Any]) -> list["str | Table | list[str]"]:
         [f"hash of its ledger up to release {history['releases']:,}", f"`{history['chain']}`"],
         ["made", f"{card['made']}, by pacpredict {card['pacpredict']}"],
     ]
-    return [Table(["", ""], facts), *_how_to_check(name, card["version"])]
+    return [Table(["", ""], facts), *_how_to_check(name)]
 
 
-def _how_to_check(name: str, version: int) -> list[str]:
+def _how_to_check(name: str) -> list[str]:
     command, with_rows = (
         f"`pacpredict distill {name}{rows} --verify FOLDER`" for rows in ("", " public.csv")
     )
-    if version == 1:  # as cards of that version have it, which must be found unchanged
-        return [
-            (
-                f"The owner of the deployment says {command}, which replays the ledger and compares every figure, "
-                f"label and file. With the public rows, {with_rows} also trains the student again."
-            )
-        ]
     return [
         (
             f"The owner of the deployment says {command}, which replays the ledger and compares with it the promise, "

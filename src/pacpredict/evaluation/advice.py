@@ -78,10 +78,4 @@ def _warnings(evaluation: Evaluation, cases: Sequence[Case], chosen: Case) -> li
             f"models disagree on {percent(found.contested)} of queries, and each of these is charged: learners that "
             "vary less with their records would help, or more records"
         )
-    if evaluation.refused:
-        said.append(
-            f"{percent(evaluation.refused)} of held-out records would have been refused, since they have a category "
-            "that no other has, or a missing value where no other has one: --unknown missing "
-            "(unknown='missing' in Python) takes them; the figures count them as asked"
-        )
     return said

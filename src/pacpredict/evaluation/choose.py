@@ -94,6 +94,7 @@ class _Trial:
             n_trials=TRIALS,
             seed=recipe.seed,
             mechanism=check_decoder(recipe.decode)[0],
+            noise=recipe.budget.noise,
             n_classes=len(self.pool.classes),
         )
         return float(run.accuracy(recipe.decode).mean())

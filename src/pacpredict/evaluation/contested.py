@@ -17,7 +17,7 @@ from pacpredict.training.pool import Pool
 from pacpredict.training.subsets import Subsets
 from pacpredict.types import BoolArray, FloatArray, IntArray, Votes
 
-# From here on the noise decides a good part of the answers of `argmax`: it is right in about half of these.
+# From here on noise decides a good part of the answers of `argmax`.
 HIGH = 0.25
 # Enough to know a share to a percent, and not too many for models that are asked one after another.
 MOST_RECORDS = 2_000
@@ -32,9 +32,9 @@ class Contested(NamedTuple):
         """Say so if it is high, and what it means for answers by this decoder."""
         if self.share < HIGH:
             return None
-        nearly = ", and argmax answers them nearly at random" if decode == "argmax" else ""
+        decided = ", and at small steps noise decides what argmax answers" if decode == "argmax" else ""
         return (
-            f"models disagree on {percent(self.share)} of queries: each of these is charged{nearly}; `pacpredict "
+            f"models disagree on {percent(self.share)} of queries: each of these is charged{decided}; `pacpredict "
             "evaluate` compares learners and decoders"
         )
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from pacpredict import defaults
+from pacpredict.core.decode import NoiseRule
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.evaluation.crossfit import Chooser, cross_fit
-from pacpredict.evaluation.folds import split
 from pacpredict.evaluation.forecast import Forecast, forecast
 from pacpredict.exceptions import InvalidInput, PrivacyWarning
 from pacpredict.learners.registry import Tune, learner_from
 from pacpredict.mechanism.budget import Budget
 from pacpredict.rows.sizes import ImageSize
-from pacpredict.tables.schema import Rows, Schema, Types, Unknown
-from pacpredict.tables.unseen import refused
+from pacpredict.tables.schema import Types
 from pacpredict.training.fit import Progress, no_progress
 from pacpredict.training.pool import Pool
 from pacpredict.training.recipe import Construction, Recipe
@@ -39,9 +39,7 @@ class Evaluation:
     folds: int
     trials: int
     forecast: Forecast
-    refused: float = (
-        0.0  # share of held-out records with what the others do not have; with unknown="missing" none
-    )
+    noise: NoiseRule = defaults.NOISE  # of argmax and map
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values: accuracies as shares of 1, budgets in nats."""
@@ -52,7 +50,6 @@ class Evaluation:
             "half": found.half.accuracy,
             "majority": found.majority,
             "contested": found.contested,
-            "refused": self.refused,
             "cases": [case.to_json() for case in found.cases],
             "records": self.records,
             "units": self.units,
@@ -60,6 +57,7 @@ class Evaluation:
             "models": self.models,
             "folds": self.folds,
             "trials": self.trials,
+            "noise": self.noise,
             "details": {
                 "labels": list(self.labels),
                 "unprotected": found.unprotected.to_json(),
@@ -89,7 +87,8 @@ def evaluate_pool(
     if trials < 1:
         raise InvalidInput(f"trials must be at least 1, got {trials}")
     parts = cross_fit(pool, choose, recipe, folds, n_jobs=n_jobs, backend=backend, progress=progress)
-    found = forecast(parts, len(pool.classes), step_budgets, n_trials=trials, seed=recipe.seed)
+    noise = recipe.budget.noise
+    found = forecast(parts, len(pool.classes), step_budgets, n_trials=trials, seed=recipe.seed, noise=noise)
     labels = tuple(map(str, pool.classes.values))
     return Evaluation(
         name,
@@ -101,17 +100,7 @@ def evaluate_pool(
         folds,
         trials,
         found,
-        _share_refused(pool, folds, recipe.seed),
-    )
-
-
-def _share_refused(pool: Pool, folds: int, seed: int) -> float:
-    """Return the share of held-out records that a deployment on the others would refuse."""
-    schema, rows = pool.schema, pool.rows
-    if not isinstance(schema, Schema) or not isinstance(rows, Rows) or schema.unknown != "refuse":
-        return 0.0
-    return sum(int(refused(schema, rows, held_out).sum()) for held_out in split(pool, folds, seed)) / len(
-        pool
+        noise,
     )
 
 
@@ -126,9 +115,11 @@ def evaluate(
     params: Mapping[str, Any] | None = None,
     tune: Tune = defaults.TUNE,
     types: Types | None = None,
-    unknown: Unknown = defaults.UNKNOWN,
+    min_category: int = defaults.MIN_CATEGORY,
     image_size: ImageSize | None = None,
     step_budgets: Sequence[float] = STEP_BUDGETS,
+    noise: NoiseRule = defaults.NOISE,
+    votes: VoteRule = defaults.VOTES,
     n_models: int = defaults.MODELS,
     construction: Construction = defaults.CONSTRUCTION,
     rate: float = defaults.RATE,
@@ -159,8 +150,8 @@ def evaluate(
     pool = Pool.of(
         X,
         y,
-        unknown,
         types=types,
+        min_category=min_category,
         weights=sample_weight,
         persons=groups,
         person_per_row=person_per_row,
@@ -169,8 +160,8 @@ def evaluate(
     )
     for hint in pool.hints(X):
         warnings.warn(hint, PrivacyWarning, stacklevel=2)
-    budget = Budget(min(step_budgets), max(step_budgets))
-    recipe = Recipe(random_state, budget, n_models, construction, rate)
+    budget = Budget(min(step_budgets), max(step_budgets), noise=noise)
+    recipe = Recipe(random_state, budget, n_models, construction, rate, votes=votes)
     return evaluate_pool(
         pool,
         lambda _: learner,

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pacpredict.core.decode import DECODERS_OF, Decoder
+from pacpredict import defaults
+from pacpredict.core.decode import DECODERS_OF, Decoder, NoiseRule
 from pacpredict.core.simulate import simulate
 from pacpredict.evaluation.crossfit import Fold
 from pacpredict.evaluation.score import Score
@@ -63,6 +64,7 @@ def forecast(
     *,
     n_trials: int,
     seed: int,
+    noise: NoiseRule = defaults.NOISE,
     n_jobs: int | None = None,
 ) -> Forecast:
     """Simulate deployments that answer the held-out records, each once; `n_trials` secrets for each fold and budget."""
@@ -81,6 +83,7 @@ def forecast(
                 n_trials=n_trials,
                 seed=seed + i,
                 mechanism=mechanism,
+                noise=noise,
                 n_classes=n_classes,
                 keep_answers=True,
                 n_jobs=n_jobs,

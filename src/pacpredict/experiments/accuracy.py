@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from pacpredict.core.decode import DECODERS_OF, Decoder
+from pacpredict import defaults
+from pacpredict.core.decode import DECODERS_OF, Decoder, NoiseRule
 from pacpredict.core.simulate import simulate
 from pacpredict.types import IntArray, Votes
 
@@ -13,7 +14,14 @@ class Percent(NamedTuple):
 
 
 def accuracy_by_decoder(
-    votes: Votes, truth: IntArray, step_budget: float, *, n_trials: int, seed: int, n_classes: int
+    votes: Votes,
+    truth: IntArray,
+    step_budget: float,
+    *,
+    n_trials: int,
+    seed: int,
+    n_classes: int,
+    noise: NoiseRule = defaults.NOISE,
 ) -> dict[Decoder, Percent]:
     found = {}
     for mechanism, decoders in DECODERS_OF.items():
@@ -24,6 +32,7 @@ def accuracy_by_decoder(
             n_trials=n_trials,
             seed=seed,
             mechanism=mechanism,
+            noise=noise,
             n_classes=n_classes,
         )
         for decoder in decoders:

@@ -65,7 +65,7 @@ def subject_of(name: str, artifact: Artifact, cache: Path) -> Subject:
     pool, space = pool_of(name), artifact.space
     path = cache / f"{name}-{artifact.identity[:12]}-votes.npz"
     if not path.exists():
-        write_whole(path, to_bytes({"votes": artifact.ensemble().votes(pool.rows)}))
+        write_whole(path, to_bytes({"votes": artifact.ensemble(rule="plain").votes(pool.rows)}))
     return Subject(
         from_bytes(path.read_bytes())["votes"],
         pool.labels,

@@ -52,11 +52,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def print_tables(found: dict[str, Any]) -> None:
     about = f"{found['pool']:,} records in the pool, {found['public']:,} public rows, {found['runs']} runs"
     print(f"{found['dataset']}: {found['models']} models, {about}\n")
-    print("| T | nats, if each is charged | membership, at most | matching epsilon |\n|---:|---:|---:|---:|")
+    print("| T | nats, if each is charged | membership, at most |\n|---:|---:|---:|")
     for one in found["budgets"]:
-        print(
-            f"| {one['rows']:,} | {one['nats']:.3g} | {100 * one['success']:.2f} % | {one['epsilon']:.4f} |"
-        )
+        print(f"| {one['rows']:,} | {one['nats']:.3g} | {100 * one['success']:.2f} % |")
     print(f"\nmodels differ on {100 * found['budgets'][0]['contested']:.1f} % of the public rows\n")
     teachers = dict(found["teachers"])
     for name in ("all records", "one model"):

@@ -67,8 +67,8 @@ def measure(artifact: Artifact, asked: Asked, n_trials: int) -> list[dict[str, A
     return rows
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
-    dataset, started = DATASETS[options.dataset], time.perf_counter()
+def lay_out(dataset: Dataset, options: argparse.Namespace) -> tuple[Pool, Heads, Asked]:
+    """Return records, learner and questions; the features of both are computed, or read."""
     split = dataset.load()
     n_threads = options.jobs if options.jobs > 0 else os.cpu_count() or 1
     learner = Heads(options.features, head=options.head, penalty=options.penalty, n_threads=n_threads)
@@ -79,6 +79,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         asked = Asked(learner.prepare(pool.schema, rows, progress), pool.classes.codes(split.truth))
     with progress_bar("features to train on") as progress:
         learner.prepare(pool.schema, pool.rows, progress)
+    return pool, learner, asked
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    dataset, started = DATASETS[options.dataset], time.perf_counter()
+    pool, learner, asked = lay_out(dataset, options)
     computed = time.perf_counter()
     whole = accuracy_of_whole(pool, learner, asked.features, asked.truth)
     artifact = fit_once(options.artifact, pool, learner, options.models, options.jobs)
@@ -89,7 +95,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "head": options.head,
         "models": options.models,
         "records": len(pool),
-        "asked": len(rows),
+        "asked": len(asked.truth),
         "trials": options.trials,
         "whole": {"published": dataset.whole, "accuracy": whole},
         "rows": [

@@ -53,6 +53,8 @@ STEP, TOTAL = 2.0**-9, 0.25  # nats: 128 answers
 LIMIT = 1.0
 # Those who ask about lone dissenters, for whom there is little noise: no noisy release fits into less.
 WIDE_LIMIT = 3.0
+# A subset that is e^700 times less likely than another is ruled out.
+_CERTAIN = 700.0
 # With Gaussian noise, the probability that a run may pass the limit. Large, so that there is something to see.
 DELTA = 0.02
 
@@ -190,7 +192,10 @@ def measure(n_runs: int) -> list[Row]:
 
 def _row(game: Game, adversary: Adversary, mechanism: Mechanism, limit: float | None, shift: float) -> Row:
     success, tpr = score(game, 0.1)
-    beyond = float(np.mean(game.largest > limit_on(adversary, mechanism)))
+    beyond, farthest = (
+        float(np.mean(game.largest > limit_on(adversary, mechanism))),
+        float(game.largest.max()),
+    )
     delta = 0.0 if mechanism == "channel" else DELTA
     ceilings = success_bound(TOTAL), tpr_bound(TOTAL, 0.1)
     if limit is not None:
@@ -203,7 +208,7 @@ def _row(game: Game, adversary: Adversary, mechanism: Mechanism, limit: float | 
             adversary,
             mechanism,
             limit,
-            float(game.largest.max()),
+            farthest if farthest < _CERTAIN else math.inf,
             beyond,
             shift,
         ),

@@ -8,7 +8,7 @@ import numpy as np
 from pacpredict import defaults
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.cli.progress import progress_bar
-from pacpredict.core.bounds import epsilon_for_success, success_bound
+from pacpredict.core.bounds import success_bound
 from pacpredict.core.decode import Decoder
 from pacpredict.core.filters import Filter
 from pacpredict.distill.labels import Labels, Targets, last_of, targets_of
@@ -133,7 +133,7 @@ class Study:
     def _accuracy(self, targets: Targets, seed: int) -> float:
         setting = self.setting
         student = train_student(self.learner, self.ground, setting.pool.classes, targets, seed=seed)
-        answers = student.predict(setting.test, setting.pool.schema)
+        answers = student.predict(setting.test)
         return 100 * float((answers == setting.test_truth).mean())
 
 
@@ -171,7 +171,6 @@ def budgets(study: Study, ends: Sequence[int]) -> list[dict[str, float]]:
             "rows": end,
             "nats": end * _STEP,
             "success": success_bound(end * _STEP),
-            "epsilon": epsilon_for_success(success_bound(end * _STEP)),
             "contested": contested,
         }
         for end in ends

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from pacpredict.exceptions import InvalidModel, InvalidQuery
+from pacpredict.exceptions import InvalidModel
 from pacpredict.learners import skops_files
 from pacpredict.learners.estimators import (
     ClassWeights,
@@ -20,18 +21,21 @@ from pacpredict.learners.estimators import (
     seeded,
     settle,
 )
-from pacpredict.learners.learner import Learner, Origin, Prepared, Trained, TrainingSet
+from pacpredict.learners.learner import Learner, Origin, Prepared, Trained, TrainingSet, subset_of
 from pacpredict.npz import Arrays
 from pacpredict.tables.schema import Rows, Schema
 from pacpredict.types import IntArray, Votes
 from pacpredict.votes.expansion import Expansion
 
+# The step before a bare estimator, by which stored models are known to have one.
+_FILLING = "missing values"
+
 
 class EstimatorLearner(Learner):
     """Pipelines, and what is built around one, get a frame of a table with names; other estimators get numbers.
 
-    Where a table has categories, text or missing values, a bare estimator gets one column per category and a flag for
-    each number that may be missing.
+    A bare estimator gets one column per category. A missing number is the mean of the subset, with a flag if the subset
+    has such. A pipeline that cannot take a row votes for the most frequent class of its subset.
     """
 
     name = "estimator"
@@ -79,22 +83,26 @@ class EstimatorLearner(Learner):
 
     def trainer(self, stored: Iterable[bytes | None]) -> "EstimatorLearner":
         """Take the estimator from a stored model; its seed, its classes' weights and nothing else are its own."""
-        estimator = clone(self.load(next(data for data in stored if data is not None)))
+        model = self.load(next(data for data in stored if data is not None))
+        estimator = clone(
+            model[-1] if isinstance(model, Pipeline) and _FILLING in model.named_steps else model
+        )
         estimator.set_params(**seeded(estimator.get_params(), None), **self.class_weights)
         return EstimatorLearner(estimator, takes_frames=self.takes_frames, weights=self.class_weights)
 
     def prepare(self, schema: Schema, rows: Rows) -> Prepared:
         if schema.is_named and self.takes_frames:
             return schema.frame(rows)
-        features = schema.features(rows)
-        may_miss = schema.unknown == "missing" or any(column.has_missing for column in schema.columns)
-        is_plain = not may_miss and not any(schema.feature_categories)
-        return features if is_plain else Expansion(schema.feature_categories)(features)
+        return Expansion(schema.feature_categories).without_flags(schema.features(rows))
 
     def fit(self, records: TrainingSet, schema: Schema, seed: int) -> Trained:  # noqa: ARG002
         model = settle(clone(self.estimator), seed, self.class_weights, records.names)
+        if not hasattr(records.prepared, "iloc"):
+            filling = SimpleImputer(add_indicator=True, keep_empty_features=True)
+            model = Pipeline([(_FILLING, filling), ("estimator", model)])
         weights = {} if records.weights is None else {str(_weights_name(model)): records.weights}
         model.fit(records.prepared, records.labels, **weights)
+        model.usual_class_ = int(np.bincount(records.labels).argmax())
         return Trained(model, {})
 
     def dump(self, model: Any) -> bytes:
@@ -135,11 +143,19 @@ class Loop:
 
     @staticmethod
     def _ask(model: Any, prepared: Prepared) -> IntArray:
+        """Return codes of the model's own classes.
+
+        A model may raise for what its subset did not have: an unknown category, a missing value. Whether one does must
+        not show but in its vote.
+        """
         try:
             return np.asarray(model.predict(prepared), np.int64)
-        except (TypeError, ValueError) as problem:
-            # The same for every model but for its wording; which of them failed is not said.
-            raise InvalidQuery(f"the models cannot answer this query: {problem}") from problem
+        except (TypeError, ValueError):
+            if len(prepared) == 1:
+                return np.array([model.usual_class_])
+        return np.concatenate(
+            [Loop._ask(model, subset_of(prepared, np.array([i]))) for i in range(len(prepared))]
+        )
 
 
 def _chooses_columns(estimator: Any) -> bool:

@@ -11,7 +11,6 @@ from pacpredict.exceptions import InvalidInput, LedgerConflict
 from pacpredict.files import sync_directory
 from pacpredict.ledger.connections import Connection
 from pacpredict.ledger.copying import copy_tables
-from pacpredict.ledger.head import TO_BE_CHECKED
 from pacpredict.ledger.sql import Link, SqlLedger
 from pacpredict.ledger.sqlite import SqliteLedger, make_file
 
@@ -41,8 +40,6 @@ def restore(backup: Path, path: Path, key: bytes, deployment: str, seen: Link) -
     """
     with SqliteLedger(backup, key=key, deployment=deployment, create=False) as kept:
         head = kept.head()
-        if head.moved_to == TO_BE_CHECKED:
-            kept.check_is_here(head)
         if head.sequence < seen.sequence:
             raise LedgerConflict(
                 f"{backup} holds {head.sequence} releases, but {seen.sequence} were shown: what it lacks was released "

@@ -11,7 +11,6 @@ from pacpredict.ledger.records import COLUMNS, Row
 _TABLES = {
     "state": ("one", *STATE_COLUMNS),
     "records": COLUMNS,
-    "old_chains": ("sequence", "chain"),
     **KEY_COLUMNS,
 }
 _PAGE = 500

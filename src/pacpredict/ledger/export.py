@@ -19,6 +19,7 @@ COLUMNS = (
     "time",
     "client",
     "kind",
+    "votes",
     "request",
     "digest",
     "label",
@@ -54,6 +55,7 @@ def _describe(record: Record, budget: Budget, label_of: Callable[[int], Any]) ->
         record.time,
         entry.client,
         entry.kind,
+        entry.votes,
         _hex(entry.request),
         _hex(entry.digest),
         None if entry.label is None else label_of(entry.label),
@@ -85,7 +87,7 @@ def _write_parquet(rows: Iterator[tuple[Any, ...]], path: Path) -> int:
     except ImportError as problem:
         raise MissingExtra("parquet", "a Parquet file") from problem
     text, number = pa.string(), pa.float64()
-    types = (pa.int64(), *(text,) * 6, number, number, text)
+    types = (pa.int64(), *(text,) * 7, number, number, text)
     schema = pa.schema(list(zip(COLUMNS, types, strict=True)))
     n, label = 0, COLUMNS.index("label")
     with parquet.ParquetWriter(path, schema) as writer:

@@ -20,11 +20,7 @@ COLUMNS = (
     "origin", "secret", "log_belief", "noisy", "mac",
 )  # fmt: skip
 
-# Where a ledger of the first version is said to go on, under the key, until belief and spending are found to follow
-# from its records: to sign it otherwise would be to vouch for it.
-TO_BE_CHECKED = "ledger upgrade"
-
-_FORMAT = b"pacpredict ledger, state of format 2"
+_FORMAT = b"pacpredict ledger, state of format 3"
 _NUMBER = struct.Struct("<q")
 _REAL = struct.Struct("<d")
 
@@ -48,14 +44,14 @@ def to_row(key: bytes, head: Head) -> tuple[Any, ...]:
     """Return the values of the columns, the MAC among them."""
     ledger, deployment, created, moved_to, chain, state = head
     values = (ledger, deployment, created, moved_to, chain, *_state_values(state))
-    return (*values, mac_of(key, values))
+    return (*values, _mac_of(key, values))
 
 
 def from_row(key: bytes, row: tuple[Any, ...], location: str) -> Head:
     """Check the MAC, in constant time, and return what the row says."""
     *values, stored_mac = row
     try:
-        is_right = stored_mac is not None and hmac.compare_digest(mac_of(key, tuple(values)), stored_mac)
+        is_right = stored_mac is not None and hmac.compare_digest(_mac_of(key, tuple(values)), stored_mac)
     except (struct.error, AttributeError, TypeError):  # values of kinds that no ledger writes
         is_right = False
     if not is_right:
@@ -83,7 +79,7 @@ def _read_state(deployment: str | None, stored: list[Any]) -> State | None:
     return State(sequence, contested, spent, belief, step, deployment, origin, total, secret, noisy)
 
 
-def mac_of(key: bytes, values: tuple[Any, ...]) -> bytes:
+def _mac_of(key: bytes, values: tuple[Any, ...]) -> bytes:
     """Bind all values."""
     (
         ledger,

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.connections import Connections
 from pacpredict.ledger.ending import damaged
 from pacpredict.ledger.head import Head
@@ -31,11 +30,10 @@ _READ = f"SELECT {_NAMES} FROM records WHERE sequence > ? AND sequence <= ? ORDE
 _RECALL = _LINKED + "WHERE records.digest IN ({})"
 _REQUEST = _LINKED + "WHERE records.request = ? ORDER BY records.sequence LIMIT 1"
 CHAIN_AT = "SELECT chain FROM records WHERE sequence = ?"
-_OLD_CHAIN_AT = "SELECT chain FROM old_chains WHERE sequence = ?"
 _FIRST = "SELECT min(sequence) FROM records"
 
 
-class History(Closing):
+class History:
     """What a ledger says of its releases. What is looked up is checked as it is read, all others by `check_links`."""
 
     key: bytes
@@ -95,16 +93,6 @@ class History(Closing):
         if rows:
             return int(rows[0][0])
         return 0 if chain == first_link(self.key, self.id, self.deployment) else None
-
-    def old_chain_at(self, sequence: int) -> bytes | None:
-        """Return the chain value that a record had in the first version of ledgers."""
-        rows = self._connections.read(_OLD_CHAIN_AT, (sequence,))
-        return bytes(rows[0][0]) if rows else None
-
-    def last_old_sequence(self) -> int:
-        """Return how many releases the ledger had when it was upgraded from the first version; -1 if it never was."""
-        ((last,),) = self._connections.read("SELECT max(sequence) FROM old_chains")
-        return -1 if last is None else int(last)
 
     def links(self, head: Head) -> Iterator[tuple[Record, bytes]]:
         """Yield the records up to a head, each with the chain value that it should have."""

@@ -1,7 +1,7 @@
 """Where a deployment keeps its ledger and its witness, and the acts of an owner who takes them elsewhere."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +19,10 @@ from pacpredict.exceptions import (
 from pacpredict.files import remove_drafts
 from pacpredict.ledger.anchor import open_anchor
 from pacpredict.ledger.backup import restore
-from pacpredict.ledger.head import TO_BE_CHECKED
 from pacpredict.ledger.sql import Link, SqlLedger
 from pacpredict.ledger.sqlite import SqliteLedger
-from pacpredict.ledger.witness import FileWitness, Sighting, Witness, read_old_witness
-from pacpredict.ledger.witnessed import WitnessedLedger, check_old_sighting, check_sighting
+from pacpredict.ledger.witness import FileWitness, Sighting, Witness
+from pacpredict.ledger.witnessed import WitnessedLedger, check_sighting
 from pacpredict.mechanism.ledger import Entry, Failpoints, State, nowhere
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ class Home:
 
     ledger: Path
     witness: Path
-    old_witness: Path  # of the first version
     deployment: str
     key: bytes = field(repr=False)
 
@@ -119,40 +117,6 @@ class Home:
             near.replace(_sighting(there, seen)._replace(anchor=None if far is None else far.location))
             return there.location
 
-    def upgrade(
-        self, url: str | None, anchor: str | None, sequence: int | None, check: Callable[[SqlLedger], object]
-    ) -> Link:
-        """Take the owner's word that this deployment was never used by a later version than the first.
-
-        Only then can its ledger be one that is under no key. Nothing else tells: whoever can write to the artifact can
-        also remove what later versions have seen. `check` compares the belief and the spending with the records, to
-        which no chain of that version ties them; what does not pass is marked as continued elsewhere, and has no
-        witness.
-        """
-        with closing(self._near()) as near, ExitStack() as opened:
-            if near.read() is not None:
-                raise InvalidInput(
-                    f"{self.witness} has seen a ledger that is under the key: there is nothing to upgrade"
-                )
-            seen = read_old_witness(self.old_witness)
-            if seen is None and sequence is None:
-                raise self._missing_witness("ledger upgrade")
-            ledger = opened.enter_context(self._connect(url, nowhere, seen, adopt=True))
-            _check_word(ledger, sequence)
-            with ledger.exclusively() as (writer, head):  # so that what is checked is what may go on
-                if head.moved_to != TO_BE_CHECKED:
-                    ledger.check_is_here(head)
-                check(ledger)
-                ledger.write_head(writer, head._replace(moved_to=None))
-                writer.commit()
-            if seen is not None:
-                _check_left(seen, self.ledger)
-                check_old_sighting(ledger, seen)
-            far = self._anchor(ledger, None, anchor, opened)
-            near.replace(_sighting(ledger)._replace(anchor=None if far is None else far.location))
-            self.old_witness.unlink(missing_ok=True)
-            return ledger.seen
-
     def moved(self, url: str | None, anchor: str | None, sequence: int | None) -> Link:
         """Take the owner's word that the ledger is at another place now, and that nothing goes on at the old one.
 
@@ -193,7 +157,6 @@ class Home:
             return ledger.seen
 
     def _seen_by(self, near: FileWitness) -> Sighting:
-        self._check_not_old()
         seen = near.read()
         if seen is None:
             raise self._missing_witness()
@@ -201,7 +164,6 @@ class Home:
 
     def _believed(self, near: FileWitness, sequence: int | None) -> Sighting | None:
         """Return what was seen last; None if that is lost and the owner has said how many releases were shown."""
-        self._check_not_old()
         try:
             seen = near.read()
         except LedgerDamaged:
@@ -278,17 +240,13 @@ class Home:
     def _own(self) -> SqliteLedger:
         return SqliteLedger(self.ledger, key=self.key, deployment=self.deployment, create=False)
 
-    def _connect(
-        self, url: str | None, at: Failpoints, seen: Sighting | None, *, adopt: bool = False
-    ) -> SqlLedger:
+    def _connect(self, url: str | None, at: Failpoints, seen: Sighting | None) -> SqlLedger:
         try:
             if url is None:
                 return SqliteLedger(
-                    self.ledger, key=self.key, deployment=self.deployment, create=False, adopt=adopt, at=at
+                    self.ledger, key=self.key, deployment=self.deployment, create=False, at=at
                 )
-            return _postgres(url)(
-                url, key=self.key, deployment=self.deployment, create=False, adopt=adopt, at=at
-            )
+            return _postgres(url)(url, key=self.key, deployment=self.deployment, create=False, at=at)
         except LedgerUnavailable as problem:
             if seen is None:
                 raise
@@ -310,20 +268,11 @@ class Home:
             f"the ledger at {self.ledger} is whole, with {sequence} releases: there is nothing to restore"
         )
 
-    def _missing_witness(self, command: str = "ledger moved") -> LedgerConflict:
+    def _missing_witness(self) -> LedgerConflict:
         return LedgerConflict(
             f"{self.witness} is missing, so nobody knows how far the ledger had come. Bring it back; if it is lost, "
-            f"say how many releases were ever shown: `pacpredict {command} --sequence N`"
+            "say how many releases were ever shown: `pacpredict ledger moved --sequence N`"
         )
-
-    def _check_not_old(self) -> None:
-        """Refuse an artifact whose witness is of the first version, under no key: anybody can write one."""
-        if self.old_witness.exists() and not self.witness.exists():
-            raise LedgerConflict(
-                f"{self.witness} is missing, and {self.old_witness.name} is of the first version, which anybody can "
-                "write. Nothing was released: if this artifact was never used by a later one, say so: `pacpredict "
-                "ledger upgrade`. Otherwise bring back what is missing"
-            )
 
 
 def _needs_anchor(where: str) -> LedgerConflict:

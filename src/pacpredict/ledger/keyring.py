@@ -5,13 +5,12 @@ from typing import Any
 
 from pacpredict.exceptions import InvalidInput, LedgerDamaged
 from pacpredict.ledger import keys
-from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.connections import Connections
 from pacpredict.ledger.keys import Key, Terms
 from pacpredict.ledger.sql import SqlLedger
 
 
-class Keyring(Closing):
+class Keyring:
     """Looks keys up over a connection of its own: nobody who waits for the ledger keeps others from being known."""
 
     def __init__(self, ledger: SqlLedger, step: float, on_make: Callable[[], None] = lambda: None) -> None:

@@ -40,7 +40,7 @@ def move(source: SqlLedger, url: str, at: Failpoints = nowhere) -> PostgresLedge
 def _copy(source: SqlLedger, here: Connection, there: PostgresConnection, head: Head) -> None:
     """Replace whatever an interrupted move left by the whole history, marked as continued at its source."""
     there.begin_schema()
-    there.make_tables(source.migrations)
+    there.make_tables()
     found = there.run("SELECT ledger, moved_to FROM state")
     if found and (found[0][0] != head.ledger or found[0][1] is None):
         raise LedgerConflict(

@@ -9,7 +9,7 @@ from pacpredict.ledger import postgres_guard
 from pacpredict.ledger.ending import damaged
 from pacpredict.ledger.postgres_guard import Guard
 from pacpredict.ledger.records import Row
-from pacpredict.ledger.schema import POSTGRESQL, Migration, begin_schema, is_current, migrate
+from pacpredict.ledger.schema import POSTGRESQL, check_version, make_tables
 from pacpredict.ledger.sql import SqlLedger, found_ledger
 from pacpredict.mechanism.ledger import Failpoints, nowhere, reuse_conflict
 
@@ -36,7 +36,7 @@ _SETTINGS = (
     "SET extra_float_digits = 1",
 )
 
-# The number of the lock that keeps two hosts from creating or migrating the tables at once: "pacp" in ASCII.
+# The number of the lock that keeps two hosts from creating the tables at once: "pacp" in ASCII.
 _SCHEMA_LOCK = 0x70616370
 
 _DAMAGED = ("42", "XX")  # the tables are not as they should be, or the server says that its data is not
@@ -61,7 +61,6 @@ class PostgresLedger(SqlLedger):
         deployment: str | None = None,
         create: bool = True,
         patience_s: float = _PATIENCE_S,
-        adopt: bool = False,
         at: Failpoints = nowhere,
     ) -> None:
         self._url = url
@@ -70,11 +69,11 @@ class PostgresLedger(SqlLedger):
         if create:
             with PostgresConnection(url, patience_s) as connection:
                 connection.begin_schema()
-                connection.make_tables(self.migrations)
+                connection.make_tables()
                 if not connection.run("SELECT ledger FROM state"):
                     found_ledger(connection, key, deployment)
                 connection.commit()
-        super().__init__(key, deployment, at, adopt=adopt)
+        super().__init__(key, deployment, at)
 
     @property
     def location(self) -> str:
@@ -92,10 +91,7 @@ class PostgresLedger(SqlLedger):
         connection = PostgresConnection(self._url, self._patience_s)
         try:
             connection.check_tables()
-            if not is_current(connection.run, self.migrations):
-                connection.begin_schema()
-                migrate(connection.run, POSTGRESQL, self._adopting, self.migrations)
-                connection.commit()
+            check_version(connection.run, self.location)
         except BaseException:
             connection.close()
             raise
@@ -179,11 +175,12 @@ class PostgresConnection:
     def _has_tables(self) -> bool:
         return self.run("SELECT to_regclass('schema_version')") != [(None,)]
 
-    def make_tables(self, migrations: Sequence[Migration]) -> None:
-        """Create the tables, or bring them up to date, in a transaction of the caller."""
-        if not self._has_tables():
-            begin_schema(self.run, POSTGRESQL)
-        migrate(self.run, POSTGRESQL, None, migrations)
+    def make_tables(self) -> None:
+        """Create the tables unless they are there, in a transaction of the caller."""
+        if self._has_tables():
+            check_version(self.run, self.location)
+        else:
+            make_tables(self.run, POSTGRESQL)
 
     def check_tables(self) -> None:
         if not self._has_tables():

@@ -9,7 +9,7 @@ put right again.
 
 from typing import NamedTuple
 
-_TABLES = "'state', 'records', 'keys', 'key_use', 'old_chains', 'schema_version', 'pacpredict_anchors'"
+_TABLES = "'state', 'records', 'keys', 'key_use', 'schema_version', 'pacpredict_anchors'"
 
 # PostgreSQL's own types and operators have lower numbers than whatever is created in a database.
 _FIRST_CREATED = 16384

@@ -19,14 +19,14 @@ from pacpredict.types import FloatArray, Votes
 
 # The order of a record's columns in every database.
 COLUMNS = (
-    "sequence", "digest", "kind", "client", "request", "asked", "label", "charged_steps", "spent_steps", "time",
-    "chain", "question", "noisy",
+    "sequence", "digest", "kind", "votes", "client", "request", "asked", "label", "charged_steps", "spent_steps",
+    "time", "chain", "question", "noisy",
 )  # fmt: skip
 CHAIN = COLUMNS.index("chain")
 Row = tuple[Any, ...]
 
 # Hashed before everything else; a change of the format below needs a new one.
-_FORMAT = b"pacpredict ledger, records of format 2"
+_FORMAT = b"pacpredict ledger, records of format 3"
 
 _SHAPE = struct.Struct("<II")
 _NUMBERS = struct.Struct("<QQQ")
@@ -70,6 +70,7 @@ def to_row(record: Record) -> Row:
         entry.sequence,
         entry.digest,
         entry.kind,
+        entry.votes,
         entry.client,
         entry.request,
         entry.asked,
@@ -85,7 +86,22 @@ def to_row(record: Record) -> Row:
 
 def from_row(row: Row) -> Record:
     """Read a record back, bit for bit."""
-    sequence, digest, kind, client, request, asked, label, charged, spent, time, chain, question, noisy = row
+    (
+        sequence,
+        digest,
+        kind,
+        rule,
+        client,
+        request,
+        asked,
+        label,
+        charged,
+        spent,
+        time,
+        chain,
+        question,
+        noisy,
+    ) = row
     try:
         votes = None if question is None else _read_question(question, label is not None)
         released = None if noisy is None else _read_only(np.frombuffer(noisy, "<f8").astype(np.float64))
@@ -94,13 +110,15 @@ def from_row(row: Row) -> Record:
             f"record {sequence} of the ledger is damaged: its stored numbers have an impossible length or kind. "
             "Restore the ledger from a backup that is not older"
         ) from problem
-    entry = Entry(sequence, charged, label, votes, released, digest, kind, client, request, asked)
+    entry = Entry(sequence, charged, label, kind, votes, released, digest, client, request, asked, rule)
     return Record(entry, spent, time, chain)
 
 
 def link_of_row(key: bytes, link: bytes, row: Row) -> bytes:
     """Compute the link of a row as it is stored, from the link before it."""
-    sequence, digest, kind, client, request, asked, label, charged, spent, time, _, question, noisy = row
+    sequence, digest, kind, rule, client, request, asked, label, charged, spent, time, _, question, noisy = (
+        row
+    )
     try:
         parts = (
             link,
@@ -108,6 +126,7 @@ def link_of_row(key: bytes, link: bytes, row: Row) -> bytes:
             field(None if label is None else _LENGTH.pack(label)),
             field(digest),
             _text_field(kind),
+            _text_field(rule),
             _text_field(client),
             field(request),
             field(asked),

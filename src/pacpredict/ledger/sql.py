@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
 from pacpredict.ledger import head as heads
@@ -21,7 +21,6 @@ from pacpredict.ledger.head import Head
 from pacpredict.ledger.history import CHAIN_AT, History
 from pacpredict.ledger.keys import ANY, count_use, find_by
 from pacpredict.ledger.records import CHAIN, COLUMNS, Row, first_link, to_rows
-from pacpredict.ledger.schema import MIGRATIONS, Migration
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.mechanism.ledger import Entry, Failpoints, State, check_continues, nowhere
 
@@ -62,22 +61,17 @@ def found_ledger(connection: Connection, key: bytes, deployment: str | None) -> 
 class SqlLedger(History):
     """A ledger in a database that threads, and processes with a ledger object each, may share.
 
-    `key` protects the history: the same at every opening, and known to nobody who may only write to the database. With
-    `adopt`, a history of the first version, which was under no key, is taken over.
+    `key` protects the history: the same at every opening, and known to nobody who may only write to the database.
     """
 
     kind: str  # of database
     # Whether a commit that was lost on the way may be found to have happened. Not where the ledger itself could not
     # write it: what can then be read may not be on disk.
     asks_after_lost_commits = False
-    migrations: Sequence[Migration] = MIGRATIONS
 
-    def __init__(
-        self, key: bytes, deployment: str | None, at: Failpoints = nowhere, *, adopt: bool = False
-    ) -> None:
+    def __init__(self, key: bytes, deployment: str | None, at: Failpoints = nowhere) -> None:
         self.deployment = deployment
         self.key = key
-        self._adopting = key if adopt else None
         self._at = at
         self._kept: tuple[bytes, State] | None = None  # the last state that was seen, and its chain value
         self._genuine: tuple[Row, Head] | None = None  # the last row of the state whose MAC was right
@@ -89,10 +83,9 @@ class SqlLedger(History):
         self.id = ""
         self._head = self.head()  # in a turn, where it began
         self.id = self._head.ledger
-        self._adopting = None  # what a later connection finds was under the key
 
     def _connect(self) -> Connection:
-        """Connect to the database, with the tables up to date."""
+        """Connect to a database whose tables have the format of this version."""
         raise NotImplementedError
 
     def database(self) -> str | None:
@@ -253,11 +246,6 @@ class SqlLedger(History):
             writer.commit()
 
     def check_is_here(self, head: Head) -> None:
-        if head.moved_to == heads.TO_BE_CHECKED:
-            raise LedgerConflict(
-                f"the ledger at {self.location} is of the first version, and nobody has found yet that its belief and "
-                "spending follow from its records. Nothing was released: `pacpredict ledger upgrade` checks that"
-            )
         if head.moved_to is not None:
             raise LedgerConflict(
                 f"the ledger at {self.location} is continued at {head.moved_to}. Nothing was released: use that one"
@@ -265,6 +253,12 @@ class SqlLedger(History):
 
     def close(self) -> None:
         self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"

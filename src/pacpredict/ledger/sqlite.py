@@ -16,7 +16,7 @@ from pacpredict.files import DRAFT_SUFFIX, sync_directory
 from pacpredict.ledger.connections import Connection
 from pacpredict.ledger.ending import damaged
 from pacpredict.ledger.records import Row
-from pacpredict.ledger.schema import SQLITE, begin_schema, is_current, migrate
+from pacpredict.ledger.schema import SQLITE, check_version, make_tables
 from pacpredict.ledger.sql import SqlLedger, found_ledger
 from pacpredict.mechanism.ledger import Failpoints, nowhere, reuse_conflict
 
@@ -56,14 +56,13 @@ class SqliteLedger(SqlLedger):
         deployment: str | None = None,
         create: bool = True,
         patience_s: float = _PATIENCE_S,
-        adopt: bool = False,
         at: Failpoints = nowhere,
     ) -> None:
         self._path = Path(path).absolute()
         self._patience_s = patience_s
         if create and not self._path.exists():
             make_file(self._path, lambda draft: found_ledger(draft, key, deployment))
-        super().__init__(key, deployment, at, adopt=adopt)
+        super().__init__(key, deployment, at)
 
     @property
     def location(self) -> str:
@@ -72,10 +71,7 @@ class SqliteLedger(SqlLedger):
     def _connect(self) -> "SqliteConnection":
         connection = SqliteConnection(self._path, self._patience_s)
         try:
-            if not is_current(connection.run, self.migrations):
-                connection.begin()
-                migrate(connection.run, SQLITE, self._adopting, self.migrations)
-                connection.commit()
+            check_version(connection.run, self.location)
         except BaseException:
             connection.close()
             raise
@@ -264,8 +260,7 @@ def make_file(path: Path, fill: Callable[[Connection], None]) -> None:
         connection = SqliteConnection(draft, _PATIENCE_S)
         try:
             connection.begin()
-            begin_schema(connection.run, SQLITE)
-            migrate(connection.run, SQLITE, None)
+            make_tables(connection.run, SQLITE)
             fill(connection)
             connection.commit()
         finally:

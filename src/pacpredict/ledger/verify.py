@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from pacpredict.core.belief import Belief
 from pacpredict.core.decode import DECODERS, Decoder
+from pacpredict.core.vote_rule import VOTE_RULES, VoteRule
 from pacpredict.exceptions import LedgerConflict, LedgerDamaged, LedgerError
 from pacpredict.ledger.head import Head
 from pacpredict.ledger.records import Record
@@ -26,7 +27,8 @@ class Verification(NamedTuple):
     spent_nats: float  # the sum of all charges, which every record states rightly
     total_nats: float  # and which is not more than this
     chain: str  # stands for the whole history: whoever wrote it down earlier can see that it was continued
-    decoders: tuple[Decoder, ...] = ()  # by which contested queries were answered, as far as records say
+    decoders: tuple[Decoder, ...] = ()  # by which contested queries were answered
+    votes: tuple[VoteRule, ...] = ()  # the rules by which votes counted
 
 
 def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> Verification:
@@ -40,13 +42,14 @@ def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> 
         return Verification(ledger.id, ledger.location, 0, 0, 0.0, budget.total, head.chain.hex())
     if (state.step, state.origin) != (budget.step, describe_origin(prior, n_classes, budget)):
         raise LedgerConflict(
-            f"the ledger at {ledger.location} was begun with another step budget, prior, number of classes or limit on "
-            "odds"
+            f"the ledger at {ledger.location} was begun with another step budget, prior, number of classes, limit on "
+            "odds or kind of noise"
         )
     if state.spent_steps > budget.total_steps:
         raise _damaged(ledger, f"{budget.nats(state.spent_steps):g} nats are spent, of {budget.total:g}")
-    kinds: set[Kind | None] = set()
-    entries = _noting(kinds, checked_entries(ledger, head))
+    kinds: set[Kind] = set()
+    rules: set[VoteRule] = set()
+    entries = _noting(kinds, rules, checked_entries(ledger, head))
     try:
         replayed = replay(entries, n_classes, budget, prior)
     except LedgerDamaged:
@@ -63,13 +66,16 @@ def verify(ledger: SqlLedger, n_classes: int, budget: Budget, prior: Belief) -> 
         budget.total,
         head.chain.hex(),
         tuple(decoder for decoder in DECODERS if decoder in kinds),
+        tuple(rule for rule in VOTE_RULES if rule in rules),
     )
 
 
-def _noting(kinds: set[Kind | None], entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Pass entries on, and remember of which kinds there were any."""
+def _noting(kinds: set[Kind], rules: set[VoteRule], entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Pass entries on, and remember of which kinds there were any, by which rules of votes."""
     for entry in entries:
         kinds.add(entry.kind)
+        if entry.label is not None:
+            rules.add(entry.votes)
         yield entry
 
 

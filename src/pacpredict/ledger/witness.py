@@ -292,21 +292,3 @@ def _rank(sighting: Sighting | None) -> tuple[int, int, bool, bool]:
     if sighting is None:
         return -1, -1, False, False
     return sighting.sequence, sighting.verified, sighting.anchor is not None, sighting.keyed
-
-
-def read_old_witness(path: Path) -> Sighting | None:
-    """Return what the file of the first version says, whose chain values had no key; None if there is none."""
-    try:
-        found = json.loads(path.read_bytes())
-        bytes.fromhex(found["chain"])
-        ledger, kind, location, chain = (str(found[name]) for name in ("ledger", "kind", "location", "chain"))
-        return Sighting(ledger, kind, location, "", int(found["sequence"]), chain)
-    except FileNotFoundError:
-        return None
-    except OSError as problem:
-        raise LedgerUnavailable(f"{path} cannot be read ({problem.strerror})") from problem
-    except (ValueError, KeyError, TypeError) as problem:
-        raise LedgerDamaged(
-            f"{path} is damaged: it does not say which ledger this artifact was served with. Restore it, or see "
-            "`pacpredict ledger moved --help`"
-        ) from problem

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
+from typing import Self
 
 from pacpredict.exceptions import ForeignLedger, LedgerConflict, LedgerDamaged, LedgerUnavailable
-from pacpredict.ledger.closing import Closing
 from pacpredict.ledger.sql import Link, SqlLedger
 from pacpredict.ledger.witness import Sighting, Witness
 from pacpredict.mechanism.allowance import Allowance
@@ -17,7 +17,7 @@ _PATROLLED = 500
 _MOST_UNCHECKED = 50_000
 
 
-class WitnessedLedger(Closing):
+class WitnessedLedger:
     """Implements the protocol of `mechanism.ledger` on top of a ledger in a database.
 
     All witnesses note what is released before it is shown; up to `sighting` they have. The first of them is near.
@@ -92,6 +92,12 @@ class WitnessedLedger(Closing):
         for witness in self._witnesses:
             witness.close()
         self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"WitnessedLedger({self.ledger!r})"
@@ -171,19 +177,4 @@ def check_sighting(ledger: SqlLedger, seen: Sighting, *, may_be_elsewhere: bool 
             f"{before}; the one at {ledger.location} may be a copy of it ({ledger.place}, it was {seen.place}). Two "
             "copies would spend the budget twice. If this is the only one, because it was moved, restored or failed "
             "over, say so: `pacpredict ledger moved`"
-        )
-
-
-def check_old_sighting(ledger: SqlLedger, seen: Sighting) -> None:
-    """Refuse a ledger that was just upgraded and lacks what a witness of the first version has seen, under no key.
-
-    One that has released anything since has a witness of its own.
-    """
-    is_same = ledger.old_chain_at(seen.sequence) == seen.link.chain
-    chain = (ledger.chain_at(seen.sequence) if is_same else None) or b""
-    check_sighting(ledger, seen.at(Link(seen.sequence, chain)), may_be_elsewhere=True)
-    if ledger.last_old_sequence() != ledger.head().sequence:
-        raise LedgerConflict(
-            "what says how far the ledger had come is of an earlier version, and the ledger has gone on since. Bring "
-            "the latest witness back, or see `pacpredict ledger moved --help`"
         )

@@ -54,8 +54,8 @@ class Answering:
         left = budget.total_steps - before.spent_steps
         how, charged, labels = answer_votes(
             *(votes, self._n_classes, secret.reveal(), budget.step, self._is_finite, budget.epsilon),
-            *(budget.step_delta, budget.charging == "flat", before.contested, left, normals, uniforms),
-            *(log_belief, self._log_prior, noisy),
+            *(budget.step_delta, budget.charging == "flat", budget.is_fair, before.contested, left),
+            *(normals, uniforms, log_belief, self._log_prior, noisy),
         )
         noisy.setflags(write=False)
         ways = how.tolist()

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from pacpredict import defaults
+from pacpredict.core.decode import NoiseRule, check_noise
 from pacpredict.core.rounding import float_up
 from pacpredict.core.scalars import check_budget, check_delta, check_odds_limit
 from pacpredict.exceptions import BudgetExhausted, InvalidBudget, InvalidInput, InvalidProbability
@@ -33,6 +34,9 @@ class Budget:
     `odds_limit` limits how far answers move the log-odds of any statement about the training set, whatever else is
     known about it. A channel is coupled less to keep within it; where nothing fits, the belief answers. Gaussian noise
     keeps the limit but for the probability `odds_delta` over the whole life, a channel always.
+
+    `noise` says how the Gaussian noise of `argmax` and `map` is shared out among the voted labels: `"least"` has the
+    least total variance (the paper's), `"fair"` the same variance in every direction. Both reveal a step at most.
     """
 
     step: float
@@ -41,6 +45,7 @@ class Budget:
     when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED
     odds_limit: float | None = None
     odds_delta: float = defaults.ODDS_DELTA
+    noise: NoiseRule = defaults.NOISE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "step", check_budget(self.step, "step budget"))
@@ -61,6 +66,7 @@ class Budget:
             raise InvalidInput(
                 f"when_exhausted must be one of {', '.join(WAYS_OUT)}, got {self.when_exhausted!r}"
             )
+        check_noise(self.noise)
         if self.odds_limit is not None:
             object.__setattr__(self, "odds_limit", check_odds_limit(self.odds_limit))
         if check_delta(self.odds_delta) == 0:
@@ -80,6 +86,11 @@ class Budget:
     def epsilon(self) -> float:
         """The limit on odds as the kernels take it: infinite if there is none."""
         return math.inf if self.odds_limit is None else self.odds_limit
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether noise is the same in every direction, as the kernels take it."""
+        return check_noise(self.noise)
 
     def nats(self, steps: int) -> float:
         """Convert charged steps into nats, rounded up."""

@@ -25,7 +25,7 @@ class Weighed(NamedTuple):
     """One label of a history."""
 
     label: int
-    kind: Kind | None
+    kind: Kind
     charged_steps: int
     votes: Votes | None  # None where all models agreed
     confidence: (
@@ -63,7 +63,7 @@ def weigh(
         if entry.sequence > last:
             break
         if entry.sequence in chosen:
-            labels[entry.sequence] = _weigh(entry, n_classes, budget.step, history)
+            labels[entry.sequence] = _weigh(entry, n_classes, budget, history)
         history.add(entry)
         spent += entry.charged_steps
         if entry.sequence in stops:
@@ -73,7 +73,7 @@ def weigh(
     return Evidence(labels, reached)
 
 
-def _weigh(entry: Entry, n_classes: int, step: float, history: History) -> Weighed:
+def _weigh(entry: Entry, n_classes: int, budget: Budget, history: History) -> Weighed:
     """Weigh a label under the belief that its noise was calibrated to, the one before it."""
     if entry.label is None:
         raise LedgerError(f"release {entry.sequence} is one of numbers, not of a label")
@@ -82,6 +82,6 @@ def _weigh(entry: Entry, n_classes: int, step: float, history: History) -> Weigh
     votes = np.asarray(entry.question, np.int16)
     found = UNKNOWN
     if entry.noisy is not None:
-        noise = calibrate_votes(votes, n_classes, history.belief, step)
+        noise = calibrate_votes(votes, n_classes, history.belief, budget.step, noise=budget.noise)
         found = confidence(noise, votes, entry.noisy, entry.label)
     return Weighed(entry.label, entry.kind, entry.charged_steps, votes, found)

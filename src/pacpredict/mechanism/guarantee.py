@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-from pacpredict.core.attacks import matching_epsilon, success_after, true_positives
+from pacpredict.core.attacks import success_after, true_positives
 from pacpredict.core.decode import Decoder, check_decoder
-from pacpredict.core.roc import DEFAULT_FPR, tpr_for_epsilon
+from pacpredict.core.roc import DEFAULT_FPR
+from pacpredict.exceptions import InvalidInput
 from pacpredict.mechanism.budget import Budget
 from pacpredict.mechanism.ledger import State
+from pacpredict.promise import Promise, promise_of
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,11 @@ class Guarantee:
     fpr, tpr
         A rate of false alarms, and the highest rate of members that any test of membership finds at that rate.
     odds_limit, odds_delta
-        How far the log-odds of any statement about the training set move at most, in every history but for a
-        probability of `odds_delta`, whatever else an attacker knows about it. Without Gaussian noise `odds_delta` is 0.
+        How far the log-odds of any statement about the training set move at most, in every history except with
+        probability `odds_delta`, whatever else an attacker knows about it. Without Gaussian noise `odds_delta` is 0.
         `odds_limit` is None if there is no limit.
-    epsilon, epsilon_tpr
-        For comparison: the epsilon of (epsilon, 1e-5)-DP that limits the average success of membership inference as the
-        total does, and the rate of members that a test could find under it. It matches for average success only.
+    unit
+        Whose membership these figures are about, "person" or "record"; None if the prior is that of another attack.
 
     """
 
@@ -43,19 +44,27 @@ class Guarantee:
     tpr: float
     odds_limit: float | None
     odds_delta: float
-    epsilon: float
-    epsilon_tpr: float
+    unit: str | None = None
 
     @classmethod
-    def of(cls, budget: Budget, decode: Decoder, state: State | None, prior: float = 0.5) -> "Guarantee":
-        """State what a budget promises; `state` is None before anything was answered."""
+    def of(
+        cls,
+        budget: Budget,
+        decode: Decoder,
+        state: State | None,
+        prior: float = 0.5,
+        unit: str | None = None,
+    ) -> "Guarantee":
+        """State what a budget promises with a decoder; `state` is None before anything was answered.
+
+        Labels of a channel keep the limit on odds always, unless noise was ever used in the same history.
+        """
         queries, contested, spent = (
             (0, 0, 0) if state is None else (state.sequence, state.contested, state.spent_steps)
         )
         mechanism, _ = check_decoder(decode)
-        noisy = budget.total_steps if mechanism == "gaussian" else 0 if state is None else state.noisy
-        odds_delta = min(noisy * budget.step_delta, budget.odds_delta)
-        epsilon = matching_epsilon(budget.total, prior)
+        is_noisy = mechanism == "gaussian" or (state is not None and state.noisy > 0)
+        odds_delta = budget.odds_delta if is_noisy else 0.0
         return cls(
             queries=queries,
             contested=contested,
@@ -67,6 +76,22 @@ class Guarantee:
             tpr=true_positives(budget.total, prior, budget.odds_limit, odds_delta),
             odds_limit=budget.odds_limit,
             odds_delta=odds_delta,
-            epsilon=epsilon,
-            epsilon_tpr=tpr_for_epsilon(epsilon, DEFAULT_FPR),
+            unit=unit,
         )
+
+    def promise(self) -> Promise:
+        """Word the promise in four sentences; `print` shows them.
+
+        Raises
+        ------
+        InvalidInput
+            If the prior is that of another attack than membership inference.
+
+        """
+        if self.unit is None:
+            raise InvalidInput(
+                "the promise is about membership, and this guarantee is about another attack: call guarantee() without "
+                "a prior"
+            )
+        names = "prior", "success", "fpr", "tpr", "odds_limit", "odds_delta"
+        return promise_of(unit=self.unit, **{name: getattr(self, name) for name in names})

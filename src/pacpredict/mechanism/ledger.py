@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.exceptions import LedgerConflict
 from pacpredict.mechanism.allowance import Allowance
 from pacpredict.types import FloatArray, Votes
@@ -15,8 +16,7 @@ from pacpredict.types import FloatArray, Votes
 Failpoints = Callable[[str], None]
 
 # How an answer came about: all models agreed, or a decoder read it off a noisy release, or it was the release itself
-# ("sample"), or it was drawn from the belief without the secret; "vector" is a release of real outputs. A record of the
-# first format does not say which decoder it was (None).
+# ("sample"), or it was drawn from the belief without the secret; "vector" is a release of real outputs.
 Kind = Literal["agreed", "argmax", "map", "sample", "belief", "vector"]
 
 
@@ -32,7 +32,7 @@ class State:
     contested: int  # of which the models disagreed
     spent_steps: int
     log_belief: FloatArray = field(repr=False)
-    # What a session that continues must have in common with the one that began; None before one has recorded it.
+    # What a session that continues must have in common with the one that began; None if replayed from entries.
     step: float | None = None  # nats that one charged step stands for
     deployment: str | None = None  # the identity of the artifact whose secret this is about
     origin: bytes | None = field(default=None, repr=False)  # a digest of the prior and the number of classes
@@ -55,13 +55,14 @@ class Entry(NamedTuple):
     sequence: int
     charged_steps: int
     label: int | None  # None for a release of real outputs
+    kind: Kind
     question: Votes | FloatArray | None = None
     noisy: FloatArray | None = None
     digest: bytes | None = None  # of the canonical query; the same query is never answered twice
-    kind: Kind | None = None
     client: str | None = None
     request: bytes | None = None  # digest of the request's id and client
     asked: bytes | None = None  # digest of all questions of that request
+    votes: VoteRule = "plain"  # how the votes came from those of the models
 
     def __repr__(self) -> str:
         return f"Entry(sequence={self.sequence}, charged_steps={self.charged_steps}, label={self.label})"

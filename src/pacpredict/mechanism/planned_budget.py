@@ -3,6 +3,7 @@
 from typing import Literal
 
 from pacpredict import defaults
+from pacpredict.core.decode import NoiseRule
 from pacpredict.core.plan import plan, propose_odds_limit
 from pacpredict.core.roc import DEFAULT_FPR
 from pacpredict.mechanism.budget import Budget, Charging, WhenExhausted
@@ -17,21 +18,21 @@ def plan_budget(
     success: float | None = None,
     tpr: float | None = None,
     fpr: float = DEFAULT_FPR,
-    epsilon: float | None = None,
     total: float | None = None,
     step: float | None = None,
     prior: float = 0.5,
     charging: Charging = defaults.CHARGING,
     when_exhausted: WhenExhausted = defaults.WHEN_EXHAUSTED,
     odds_limit: OddsLimit = None,
+    noise: NoiseRule = defaults.NOISE,
 ) -> Budget:
     """Return the budget that follows from what was asked for; `odds_limit="auto"` is the limit proposed for its total.
 
-    Two of number of queries, target (`success`, `tpr`, `epsilon` or `total`) and `step` decide; all three are refused.
+    Two of number of queries, target (`success`, `tpr` or `total`) and `step` decide; all three are refused.
     The default target stands in for a missing one, unless queries and step decide together what they amount to; a
     million queries stand in where neither they nor the step were given.
     """
-    has_target = any(target is not None for target in (success, tpr, epsilon, total))
+    has_target = any(target is not None for target in (success, tpr, total))
     if not has_target and (queries is None or step is None):
         total = defaults.TOTAL_BUDGET
     if queries is None and step is None:
@@ -40,12 +41,11 @@ def plan_budget(
         queries=queries,
         success=success,
         tpr=tpr,
-        epsilon=epsilon,
         total_budget=total,
         step_budget=step,
-        prior=0.5 if success is tpr is epsilon is None else prior,  # queries and nats do not refer to it
+        prior=0.5 if success is tpr is None else prior,  # queries and nats do not refer to it
         fpr=fpr,
     )
     total = made.total_budget_nats
     limit = propose_odds_limit(total) if odds_limit == "auto" else odds_limit
-    return Budget(made.step_budget, total, charging, when_exhausted, limit)
+    return Budget(made.step_budget, total, charging, when_exhausted, limit, noise=noise)

@@ -82,7 +82,7 @@ class History:
         budget = self._budget
         how, _, labels = answer_votes(
             *(votes, self._n_classes, REPLAY, budget.step, entry.noisy is None, budget.epsilon),
-            *(budget.step_delta, False, self._contested, budget.total_steps - self._spent),
+            *(budget.step_delta, False, budget.is_fair, self._contested, budget.total_steps - self._spent),
             *(np.empty(0), np.searchsorted(voted, [label]), self._log_belief),
             *(self._prior.log_probabilities, noisy),
         )

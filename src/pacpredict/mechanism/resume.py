@@ -13,23 +13,29 @@ from pacpredict.mechanism.secret import Secret
 
 
 def describe_origin(prior: Belief, n_classes: int, budget: Budget) -> bytes:
-    """Digest what a history replays from: prior, label space, and the limit on odds."""
+    """Digest what a history replays from: prior, label space, limit on odds, and kind of noise."""
     limit = [] if budget.odds_limit is None else [budget.odds_limit, budget.step_delta]
     about = n_classes.to_bytes(8, "little") + prior.log_probabilities.astype("<f8").tobytes()
-    return hashlib.sha256(about + np.array(limit, "<f8").tobytes()).digest()
+    return hashlib.sha256(about + np.array(limit, "<f8").tobytes() + budget.noise.encode()).digest()
 
 
 def first_state(recorded: State | None, snapshot: State | None, fresh: State) -> State:
     """Choose the state to continue from; `fresh` is the one that a new session begins with."""
     if recorded is not None and snapshot is not None:
         raise LedgerConflict("the ledger has a state of its own: pass a snapshot or a used ledger, not both")
-    state = recorded or snapshot
+    state = recorded or (snapshot and _completed(snapshot, fresh))
     if state is None:
         return fresh
     check_state(state, fresh)
-    if recorded:
-        return state
-    return replace(state, step=fresh.step, origin=fresh.origin, total=fresh.total, secret=fresh.secret)
+    return state
+
+
+def _completed(snapshot: State, fresh: State) -> State:
+    """Add what a state that was replayed from entries does not say; what it does say is checked."""
+    names = ("step", "origin", "total", "secret")
+    return replace(
+        snapshot, **{name: getattr(fresh, name) for name in names if getattr(snapshot, name) is None}
+    )
 
 
 def check_state(state: State, fresh: State) -> None:
@@ -43,24 +49,25 @@ def check_state(state: State, fresh: State) -> None:
         raise InvalidBelief(
             f"the state is about {state.log_belief.size} models, this session about {fresh.log_belief.size}"
         )
-    if state.step not in (None, fresh.step):
+    if state.step != fresh.step:
         raise InvalidBudget(
             f"the state was charged in steps of {state.step!r} nats; steps of {fresh.step!r} would count what is "
             "spent anew: continue with the old step budget"
         )
-    if state.total not in (None, fresh.total):
+    if state.total != fresh.total:
         raise InvalidBudget(
             f"the history began with a total of {state.total!r} nats, and its guarantee is for that; a total of "
             f"{fresh.total!r}, chosen when answers were known, would not be: continue with the old one"
         )
-    if state.secret not in (None, fresh.secret):
+    if state.secret != fresh.secret:
         raise ForeignLedger(
             "this history is about another secret; its belief would let the next release pass almost without noise. "
             "Nothing was released: give the secret that it began with, or an empty ledger"
         )
-    if state.origin not in (None, fresh.origin):
+    if state.origin != fresh.origin:
         raise InvalidBelief(
-            "the state began from another prior, number of classes or limit on odds; continue with those it began from"
+            "the state began from another prior, number of classes, limit on odds or kind of noise; continue with "
+            "those it began from"
         )
     Belief(state.log_belief)  # refuses what is no distribution
     if not (
@@ -83,7 +90,7 @@ def check_moved_on(recorded: State | None, last: State) -> State:
 
 
 def check_within(state: State, budget: Budget) -> None:
-    """Refuse a history that has spent more than the total; one of the first format does not say what its total was."""
+    """Refuse a history that has spent more than the total; a replayed one does not say what its total was."""
     if state.spent_steps > budget.total_steps:
         raise InvalidBudget(
             f"{budget.nats(state.spent_steps)!r} nats are spent already, which is more than the total of "

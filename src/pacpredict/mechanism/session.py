@@ -13,6 +13,7 @@ from pacpredict.core.calibrate import calibrate
 from pacpredict.core.decode import Decoder
 from pacpredict.core.scalars import check_model_count
 from pacpredict.core.validate import MOST_CLASSES, check_outputs
+from pacpredict.core.vote_rule import VoteRule, check_vote_rule
 from pacpredict.exceptions import InvalidInput, InvalidVotes, PacPredictError
 from pacpredict.mechanism.admission import Batch, Draft, Place, check_request_id, repeated
 from pacpredict.mechanism.answering import Answered, Answering
@@ -54,6 +55,8 @@ class Session:
     decode
         `"argmax"` (the paper's) or `"map"`, which is more accurate, both of a noisy release; or `"sample"`, a label
         released through a finite channel. docs/threat-model.md says what they mean.
+    votes
+        The rule by which the votes that this session is given came from those of the models; each answer records it.
     ledger
         Where the session continues and records. By default in memory. Several sessions of one deployment, also in
         other processes, may share a durable one; each then passes the same secret.
@@ -76,6 +79,7 @@ class Session:
         *,
         secret: Secret | None = None,
         decode: Decoder = defaults.DECODE,
+        votes: VoteRule = "plain",
         ledger: Ledger | None = None,
         snapshot: State | None = None,
         generator: np.random.Generator | None = None,
@@ -89,6 +93,7 @@ class Session:
         self.n_classes = int(n_classes)
         self.budget = budget
         self.decode = decode
+        self.votes = check_vote_rule(votes)
         self._ledger = MemoryLedger() if ledger is None else ledger
         self._entropy: Entropy = SystemEntropy() if generator is None else SeededEntropy(generator)
         self._answering = Answering(self.n_classes, budget, decode, self.prior, self._entropy)
@@ -117,7 +122,8 @@ class Session:
 
     def guarantee(self, prior: float = 0.5) -> Guarantee:
         """Bound the success of any attack with this prior (0.5: is a given record in the training set?)."""
-        return Guarantee.of(self.budget, self.decode, self.snapshot(), prior)
+        unit = "record" if prior == 0.5 else None
+        return Guarantee.of(self.budget, self.decode, self.snapshot(), prior, unit)
 
     def answer(self, votes: npt.ArrayLike) -> Release:
         """Answer one query, given the labels of all models (n_models,)."""
@@ -195,7 +201,7 @@ class Session:
                 noisy = noise.draw(self._secret.reveal(), self._entropy.normals(noise.variances.size))
                 released, belief = noise.vector(noisy), belief.updated(noise.log_likelihood(noisy))
                 question, record = y, noisy
-            entry = Entry(state.sequence + 1, charged, None, question, record, kind="vector")
+            entry = Entry(state.sequence + 1, charged, None, "vector", question, record)
             self._commit([entry], int(contested), belief.log_probabilities)
         self._ledger.confirm(entry.sequence)
         return released
@@ -287,7 +293,7 @@ class Session:
         self._at("before-draw")
         answered = self._answering.answer(before, votes, n_voted, self._secret)
         self._at("after-draw")
-        entries = _entries(before.sequence, votes, answered, drafts)
+        entries = _entries(before.sequence, votes, answered, drafts, self.votes)
         self._commit(entries, answered.n_contested, answered.log_belief)
         return answered
 
@@ -311,16 +317,21 @@ class Session:
         self._state = after
 
 
-def _entries(sequence: int, votes: Votes, answered: Answered, drafts: Sequence[Draft]) -> list[Entry]:
+def _entries(
+    sequence: int, votes: Votes, answered: Answered, drafts: Sequence[Draft], rule: VoteRule
+) -> list[Entry]:
     """Complete the drafts: with numbers, labels, charges and, where models differ, what was asked and released."""
     votes.setflags(write=False)
     labels, charged, kinds, noisy, *_ = answered
     return [
         Entry(
-            *(sequence + 1 + q, charged[q], labels[q], None if kinds[q] == "agreed" else votes[q], noisy[q]),
-            *(digest, kinds[q], client, request, asked),
+            *(sequence + 1 + q, charged[q], labels[q], kinds[q]),
+            None if kinds[q] == "agreed" else votes[q],
+            noisy[q],
+            *draft,
+            votes=rule,
         )
-        for q, (digest, client, request, asked) in enumerate(drafts)
+        for q, draft in enumerate(drafts)
     ]
 
 

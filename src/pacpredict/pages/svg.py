@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pacpredict.pages.markup import Child, Markup, tag
+from pacpredict.show import percent_up
 
 _WIDTH, _HEIGHT = 640.0, 170.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 12.0, 12.0, 24.0
@@ -47,7 +48,7 @@ def file_of(drawn: Markup, describes: str) -> str:
 def reach(prior: float, success: float) -> Markup:
     """Draw, on a scale from 0 to 100 %, what a guess reaches without any answer and what answers may add."""
     width, height = 200.0, 12.0
-    says = f"{100 * prior:.2f} % before any answer, at most {100 * success:.2f} % ever"
+    says = f"{percent_up(prior)} before any answer, at most {percent_up(success)} ever"
     return picture(
         width,
         height,
@@ -126,7 +127,7 @@ def over_time(points: Sequence[Point], limit: float, says: str) -> Markup:
     axes = _Axes(start, end, 0.0, top or limit)
     steps = [f"M{axes.x(points[0].x):.2f} {axes.y(points[0].y):.2f}"]
     steps += [f"H{axes.x(point.x):.2f}V{axes.y(point.y):.2f}" for point in points[1:]]
-    y_marks = [(value, f"{value:.3g} %") for value in ticks(0, axes.y_high, 4)]
+    y_marks = [(value, f"{value:.3g}%") for value in ticks(0, axes.y_high, 4)]
     line = tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=axes.y(limit), y2=axes.y(limit), class_="limit")
     return picture(
         _WIDTH,

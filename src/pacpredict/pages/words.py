@@ -1,23 +1,7 @@
-"""Numbers and days as pages for people write them."""
+"""Budgets and days as pages for people write them."""
 
 import math
 from datetime import datetime
-from decimal import ROUND_CEILING, Decimal
-
-
-def percent(probability: float) -> str:
-    """Return a rate in percent, rounded up as bounds are, with two digits behind the point or two that count."""
-    exact = Decimal(repr(probability)).scaleb(2)
-    digits = Decimal("0.01") if exact >= 1 or not exact else Decimal(1).scaleb(exact.adjusted() - 1)
-    return f"{exact.quantize(digits, rounding=ROUND_CEILING).normalize():f} %"
-
-
-def factor(limit: float) -> str:
-    """Return by which factor odds move at most if their logarithm moves by no more than a limit, rounded up."""
-    # One step above the nearest number: how far exp may be off.
-    exact = Decimal(repr(math.nextafter(math.exp(limit), math.inf)))
-    digits = Decimal(1).scaleb(min(-2, (exact - 1).adjusted() - 1))
-    return f"{exact.quantize(digits, rounding=ROUND_CEILING).normalize():,f}"
 
 
 def power(budget: float) -> str:

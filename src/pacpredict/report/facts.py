@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from pacpredict.core.decode import Decoder
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.deployment import Deployment
 from pacpredict.ledger.verify import Verification
 from pacpredict.training.space import summarise_posterior
@@ -42,6 +43,7 @@ class Facts:
     chain: str  # the last link, in hexadecimal
     verified: Verification | None  # None if nobody looked
     decoders: Sequence[Decoder]  # the one in use, and those by which answers on record were given
+    vote_rules: Sequence[VoteRule]  # likewise
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -58,6 +60,7 @@ class Facts:
             "chain": self.chain,
             "verified": self.verified is not None,
             "decoders": list(self.decoders),
+            "vote_rules": list(self.vote_rules),
         }
 
 
@@ -83,6 +86,7 @@ def gather(deployment: Deployment, *, verify: bool = True) -> Facts:
         chain=link.chain.hex(),
         verified=verified,
         decoders=sorted({privacy["decoder"], *(verified.decoders if verified else ())}),
+        vote_rules=sorted({privacy["votes"], *(verified.votes if verified else ())}),
     )
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from pacpredict import defaults
 from pacpredict.exceptions import InvalidInput, InvalidModel, InvalidTable
 from pacpredict.rows.forms import values_of
 from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.kind import AnyRows, AnySchema, RowKind
 from pacpredict.rows.sizes import ImageSize, parse_size
 from pacpredict.rows.texts import TextSchema
-from pacpredict.tables.schema import Schema, Types, Unknown
+from pacpredict.tables.schema import Schema, Types
+from pacpredict.types import IntArray
 
 KINDS: tuple[RowKind, ...] = ("table", "image", "text")
 IN_WORDS: dict[RowKind, str] = {"table": "a table", "image": "images", "text": "texts"}
@@ -21,16 +21,18 @@ IN_WORDS: dict[RowKind, str] = {"table": "a table", "image": "images", "text": "
 def learn_rows(
     given: Any,
     kinds: Collection[RowKind] = KINDS,
-    unknown: Unknown = defaults.UNKNOWN,
     column: str | None = None,
     types: Types | None = None,
     image_size: ImageSize | None = None,
+    *,
+    min_category: int = 1,
+    persons: IntArray | None = None,
 ) -> tuple[AnySchema, AnyRows]:
     """Check training data and return what queries must be like, with the canonical rows.
 
     Where `kinds` leaves a choice the form decides: arrays of three or four dimensions, and lists of image files or of
     Pillow's objects, are images; lists of texts are texts; everything else is a table. Images, and all queries, are
-    scaled to the size that is given, if one is.
+    scaled to the size that is given, if one is. `Schema.infer` says what types, min_category and persons are.
     """
     size = None if image_size is None else parse_size(image_size)
     kind = _kind(given, kinds, column)
@@ -40,7 +42,7 @@ def learn_rows(
         raise InvalidInput(f"an image size is for images, and these are {IN_WORDS[kind]}")
     if kind == "text":
         return TextSchema.learn(given, column or "text")
-    schema = Schema.infer(given, unknown, types)
+    schema = Schema.infer(given, types, min_category=min_category, persons=persons)
     return schema, schema.rows(given)
 
 

@@ -1,6 +1,6 @@
 """The app: its routes, and what every request passes before."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
@@ -26,8 +26,12 @@ def build_app(
     *,
     drain_seconds: float = 0.0,
     ids: bool = False,
+    at_end: Callable[[], None] | None = None,
 ) -> Starlette:
-    """Build the app; with `ids` each request has one. After SIGTERM it goes on for a while, but is not ready."""
+    """Build the app; with `ids` each request has one. After SIGTERM it goes on for a while, but is not ready.
+
+    `at_end` is called when everything that was begun is finished.
+    """
     visitors = visitors or Visitors()
 
     @asynccontextmanager
@@ -39,6 +43,8 @@ def build_app(
                     yield
         finally:
             access.close()
+            if at_end is not None:
+                at_end()
 
     app = Starlette(
         routes=routes(service, page or service.page(), access),

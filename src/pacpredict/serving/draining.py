@@ -1,4 +1,4 @@
-"""The end of a server: first it is not ready any more, then it takes no more connections, then it finishes.
+"""The end of a server: first it is not ready any more, then it takes no more connections, then it finishes and closes.
 
 Balancers need some seconds to see that a server is not ready. Until then it answers whatever they send, so that nobody
 notices its end. Ctrl-C, or a second signal, does not wait.
@@ -10,6 +10,31 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[Callable[[], None]]:
+    """Raise KeyboardInterrupt on SIGTERM, as on Ctrl-C, so that what is open is closed.
+
+    Yields a function that ignores both signals from then on: call it before closing, which must not be interrupted.
+    """
+    if threading.current_thread() is not threading.main_thread():  # which alone gets signals
+        yield lambda: None
+        return
+
+    def ignore() -> None:
+        for which in _STOPPING:
+            signal.signal(which, signal.SIG_IGN)
+
+    before = {which: signal.getsignal(which) for which in _STOPPING}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield ignore
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler or signal.SIG_DFL)
 
 
 @contextmanager

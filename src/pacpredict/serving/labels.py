@@ -21,12 +21,11 @@ class Labels:
 
 
 def column_datatype(column: Column) -> str:
-    """Return the datatype that metadata names for a column; others are taken where the values mean the same."""
-    if column.kind == "number":
-        return "FP64"
-    if column.kind == "boolean":
-        return "BOOL"
-    return _common_datatype(column.categories) or "BYTES"
+    """Return the datatype that metadata names for a column; others are taken where the values mean the same.
+
+    It follows from the kind alone: which values the training data has is not told.
+    """
+    return {"number": "FP64", "boolean": "BOOL"}.get(column.kind, "BYTES")
 
 
 def _common_datatype(values: tuple[Any, ...]) -> str | None:

@@ -7,7 +7,7 @@ import resource
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from tempfile import TemporaryDirectory
 
@@ -25,6 +25,7 @@ from pacpredict.mechanism.session import Session
 from pacpredict.serving.access import Access, Anybody, Keyed
 from pacpredict.serving.app import build_app
 from pacpredict.serving.connection import Connection
+from pacpredict.serving.draining import interrupted_by_signals
 from pacpredict.serving.limits import Limits
 from pacpredict.serving.logs import announce, begin_log, logging_config
 from pacpredict.serving.metrics import SHARED_COUNTS, Counted
@@ -48,14 +49,15 @@ _log = logging.getLogger("pacpredict.serving")
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what was begun."""
+    """Serve until SIGTERM or SIGINT, then finish what was begun, close the ledger and return."""
     begin(settings)
     reserve_descriptors(settings.limits)
-    with ExitStack() as opened:
-        listening = opened.enter_context(listen(settings.host, settings.port))
+    with suppress(KeyboardInterrupt), interrupted_by_signals() as ignore_signals, ExitStack() as opened:
         deployment = opened.enter_context(_open(settings))
+        opened.callback(ignore_signals)  # before the ledger is closed
         access = access_of(settings, deployment)
-        warm_up(deployment.curator)
+        listening = opened.enter_context(listen(settings.host, settings.port))
+        warm_up(deployment.curator)  # takes longest; clients that connect meanwhile wait
         host, port = listening.getsockname()[:2]
         scheme = "http" if settings.tls_certificate is None else "https"
         shown = f"[{host}]" if ":" in host else host
@@ -70,7 +72,10 @@ def serve(settings: Settings) -> None:
             deployment.close()
             os.environ[SHARED_COUNTS] = opened.enter_context(TemporaryDirectory(prefix="pacpredict-"))
             factory = partial(_open_in_worker, settings)
-            Multiprocess(uvicorn_config(factory, settings), [listening]).run()
+            supervisor = Multiprocess(uvicorn_config(factory, settings), [listening])
+            supervisor.run()
+            if any(worker.exitcode == STARTUP_FAILURE for worker in supervisor.processes):
+                sys.exit(STARTUP_FAILURE)  # its log says why
 
 
 def begin(settings: Settings) -> None:
@@ -120,7 +125,9 @@ def _warn_of_openness(settings: Settings) -> None:
     announce(settings.log, logging.WARNING, text)
 
 
-def _build(settings: Settings, deployment: Deployment, access: Access) -> Starlette:
+def _build(
+    settings: Settings, deployment: Deployment, access: Access, at_end: Callable[[], None] | None = None
+) -> Starlette:
     service = Service(
         deployment.curator,
         settings.name,
@@ -136,6 +143,7 @@ def _build(settings: Settings, deployment: Deployment, access: Access) -> Starle
         service.page(deployment.course),
         drain_seconds=settings.drain_seconds,
         ids=settings.log == "json",
+        at_end=at_end,
     )
     keep_what_is_there()
     return app
@@ -172,6 +180,7 @@ def _open(settings: Settings) -> Deployment:
         anchor=settings.anchor,
         trust=settings.trust,
         decode=settings.decode,
+        votes=settings.votes,
         voters=settings.voters,
     )
 
@@ -196,7 +205,7 @@ def _open_in_worker(settings: Settings) -> Starlette:
     except PacPredictError as problem:
         _log.error("%s: %s", type(problem).__name__, problem)  # words, not a traceback
         sys.exit(STARTUP_FAILURE)  # the supervisor then stops, where it would otherwise try for ever
-    return _build(settings, deployment, access)
+    return _build(settings, deployment, access, at_end=deployment.close)
 
 
 def listen(host: str, port: int) -> socket.socket:

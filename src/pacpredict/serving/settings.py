@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pacpredict.core.decode import Decoder
+from pacpredict.core.vote_rule import VoteRule
 from pacpredict.exceptions import InvalidInput
 from pacpredict.serving.gate import Visitors
 from pacpredict.serving.limits import Limits
@@ -23,6 +24,7 @@ class Settings:
     anchor: str | None = None
     trust: bool = False
     decode: Decoder | None = None  # another than the artifact's
+    votes: VoteRule | None = None  # likewise
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1

@@ -3,7 +3,7 @@
 import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -23,28 +23,40 @@ from pacpredict.tables.values import (
     is_number,
     is_storable,
     other_spellings,
+    spelled,
 )
 from pacpredict.types import FloatArray
 
 Kind = Literal["number", "boolean", "category", "text", "date"]
-Unknown = Literal["refuse", "missing"]
 Category = str | int | float | bool
 Values = Sequence[Any] | npt.NDArray[Any]  # of one column
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# The category of every value that a column does not list. A value of this name is one of them.
+OTHER = "other"
 
 
 @dataclass(frozen=True)
 class Column:
-    """What is known about a column from the training data; no value of a single record."""
+    """What queries and models know about a column: no value of a single record.
+
+    Attributes
+    ----------
+    categories
+        The listed categories. Every other value, whether training had it or not, is the one category "other".
+    is_declared
+        Whether the owner declared the list, which then is public; otherwise it was learned from the pool.
+    is_dtype
+        Whether frames for pipelines have it in pandas's category dtype.
+    form
+        How values are written. Dates: a format of strptime, "" for ISO 8601. Numbers: 1234.5 as an example, or "".
+    """
 
     name: str
     kind: Kind
     categories: tuple[Category, ...] = ()
-    has_missing: bool = False
-    is_declared: bool = False  # the categories are those of a pandas category dtype, not those that occurred
-    has_limits: bool = False  # of numbers: "<0.5" is taken as 0.5, since the training data had such
-    # Of texts. Dates: as strptime has it, "" is ISO 8601. Numbers: 1234.5 as an example, "" is as programs write them.
+    is_declared: bool = False
+    is_dtype: bool = False
     form: str = ""
 
     @property
@@ -52,12 +64,17 @@ class Column:
         """A date as this column's are written, for people."""
         return datetime(2024, 12, 31, 23, 59, tzinfo=UTC).strftime(self.form or "%Y-%m-%d")
 
-    def numbers(self, values: Values, unknown: Unknown) -> FloatArray | list[float]:
+    @property
+    def n_codes(self) -> int:
+        """The number of codes that models see in place of categories, "other" included; 0 of other columns."""
+        return len(self.categories) + 1 if self.kind == "category" else 0
+
+    def numbers(self, values: Values) -> FloatArray | list[float]:
         """Return one number per value, NaN where it is missing; of a text only whether it is missing.
 
-        Numbers may come as text ("39"), booleans as 0, 1, "true" or "false", and a category 1 as 1, 1.0 or "1". Dates
-        are days since 1970.
-        Infinities pass: whoever has all columns looks for them once.
+        Numbers may come as text ("39", or "<0.5" for 0.5), booleans as 0, 1, "true" or "false", and a category 1 as 1,
+        1.0 or "1". A category that is not listed is "other". Dates are days since 1970. Infinities pass: the schema
+        looks for them once in all columns.
         """
         if self.kind == "number":
             return self._as_numbers(values)
@@ -72,15 +89,19 @@ class Column:
         codes = self._codes
         try:
             return [codes[value] for value in values]
-        except (
-            KeyError,
-            TypeError,
-        ):  # one of them is missing, unknown, spelled otherwise or cannot be hashed
-            return [self._code(row, value, unknown) for row, value in enumerate(values)]
+        except (KeyError, TypeError):  # missing, not listed, spelled otherwise, or not hashable
+            return [self._code(row, value) for row, value in enumerate(values)]
 
     def texts(self, values: Values) -> tuple[str, ...]:
         """Return the values of a text column, "" where one is missing."""
         return tuple(self._text(row, value) for row, value in enumerate(values))
+
+    def unlisted(self, values: Values, codes: FloatArray) -> tuple[str, ...]:
+        """Return the values that are "other", spelled alike however they came, and "" for all others."""
+        other = self.n_codes - 1
+        return tuple(
+            spelled(value) if code == other else "" for value, code in zip(values, codes, strict=True)
+        )
 
     def decode(self, numbers: FloatArray) -> list[Category | None]:
         """Return the values that numbers of this column stand for, None where one is missing."""
@@ -88,55 +109,47 @@ class Column:
         return [meanings.get(number) for number in numbers.tolist()]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "categories": list(self.categories),
-            "has_missing": self.has_missing,
-            "is_declared": self.is_declared,
-            # Only where there is something to say: a column that the first release could have had is written as then.
-            **({"has_limits": True} if self.has_limits else {}),
-            **({"form": self.form} if self.form else {}),
-        }
+        return {**asdict(self), "categories": list(self.categories)}
 
     @classmethod
     def from_json(cls, stored: Any) -> "Column":
         """Return what to_json gave; anything else is an InvalidModel that says what is wrong."""
-        fields = {"name": str, "kind": str, "categories": list, "has_missing": bool, "is_declared": bool}
-        more = {"has_limits": bool, "form": str}
-        if not isinstance(stored, dict) or not fields.keys() <= stored.keys() <= (fields | more).keys():
-            raise InvalidModel(f"a stored column must have the fields {', '.join(fields)} and no others")
-        for field, expected in (fields | more).items():
-            if field in stored and type(stored[field]) is not expected:
-                raise InvalidModel(f"field {field!r} of a stored column must be a {expected.__name__}")
-        name, kind, categories = stored["name"], stored["kind"], stored["categories"]
-        if not is_storable(name):
-            raise InvalidModel(f"{show(name)} is not a column name: it is not valid Unicode")
+        expected = {
+            "name": str,
+            "kind": str,
+            "categories": list,
+            "is_declared": bool,
+            "is_dtype": bool,
+            "form": str,
+        }
+        if not isinstance(stored, dict) or stored.keys() != expected.keys():
+            raise InvalidModel(f"a stored column must have the fields {', '.join(expected)} and no others")
+        for field, kind in expected.items():
+            if type(stored[field]) is not kind:
+                raise InvalidModel(f"field {field!r} of a stored column must be a {kind.__name__}")
+        column = cls(**{**stored, "categories": tuple(stored["categories"])})
+        column._check()
+        return column
+
+    def _check(self) -> None:
+        """Refuse a stored column that cannot be."""
+        name, kind, categories = show(self.name), self.kind, self.categories
+        if not is_storable(self.name):
+            raise InvalidModel(f"{name} is not a column name: it is not valid Unicode")
         if kind not in KINDS:
-            raise InvalidModel(f"column {show(name)} has the unknown kind {show(kind)}")
-        if bool(categories) is not (kind == "category"):
-            raise InvalidModel(f"column {show(name)} of kind {kind} has {len(categories)} categories")
-        if ("form" in stored and kind not in {"date", "number"}) or (
-            "has_limits" in stored and kind != "number"
-        ):
-            raise InvalidModel(f"column {show(name)} of kind {kind} has what only dates or numbers have")
-        if kind == "number" and "form" in stored and not is_form(stored["form"]):
-            raise InvalidModel(f"column {show(name)} has numbers in the unknown form {show(stored['form'])}")
+            raise InvalidModel(f"column {name} has the unknown kind {show(kind)}")
+        if (categories or self.is_declared or self.is_dtype) and kind != "category":
+            raise InvalidModel(f"column {name} of kind {kind} has what only categories have")
+        if self.form and kind not in {"date", "number"}:
+            raise InvalidModel(f"column {name} of kind {kind} has what only dates or numbers have")
+        if kind == "number" and self.form and not is_form(self.form):
+            raise InvalidModel(f"column {name} has numbers in the unknown form {show(self.form)}")
         if not all(map(is_category, categories)) or len(set(categories)) < len(categories):
-            raise InvalidModel(f"the categories of column {show(name)} are not distinct texts and numbers")
-        return cls(
-            name,
-            kind,
-            tuple(categories),
-            stored["has_missing"],
-            stored["is_declared"],
-            stored.get("has_limits", False),
-            stored.get("form", ""),
-        )
+            raise InvalidModel(f"the categories of column {name} are not distinct texts and numbers")
 
     @property
     def _meanings(self) -> tuple[Category, ...]:
-        return (False, True) if self.kind == "boolean" else self.categories
+        return (False, True) if self.kind == "boolean" else (*self.categories, OTHER)
 
     @cached_property
     def _codes(self) -> dict[Any, float]:
@@ -156,7 +169,7 @@ class Column:
     def _number(self, value: Any) -> float | None:
         if not isinstance(value, str):
             return as_number(value)
-        limit = as_limit(value) if self.has_limits else None
+        limit = as_limit(value)
         text = value if limit is None else limit
         return number_written(text, self.form) if self.form else as_number(text)
 
@@ -180,7 +193,7 @@ class Column:
             numbers.append(number)
         return numbers
 
-    def _code(self, row: int, value: Any, unknown: Unknown) -> float:
+    def _code(self, row: int, value: Any) -> float:
         if is_missing(value):
             return math.nan
         if not isinstance(value, str) and not is_number(value):
@@ -190,14 +203,7 @@ class Column:
                 return code
         if self.kind == "boolean":
             raise self.refusal(row, f"expected true, false, 1 or 0, got {show(value)}")
-        if unknown == "missing":
-            return math.nan
-        raise self.refusal(
-            row,
-            # Which ones there are is for the owner to say: they were read from the training data.
-            f"{_given(value)} is none of the categories of this column; "
-            "a model fitted with --unknown missing (unknown='missing' in Python) takes such values as missing",
-        )
+        return self._codes[OTHER]
 
     def _text(self, row: int, value: Any) -> str:
         if is_missing(value):

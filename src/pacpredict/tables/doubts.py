@@ -78,7 +78,7 @@ def doubts_about_codes(column: Column, given: Distinct) -> list[str]:
     """Say which values may mean missing. How a column is declared does not tell."""
     if column.kind in {"boolean", "date"}:
         return []
-    numbers = np.array(column.numbers(given.distinct, "refuse")) if column.kind == "number" else None
+    numbers = np.array(column.numbers(given.distinct)) if column.kind == "number" else None
     codes = codes_for_missing(given, numbers)
     return [_may_be_missing(given.name, codes)] if codes else []
 

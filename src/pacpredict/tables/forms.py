@@ -56,7 +56,7 @@ def as_values(name: Any, column: Any, error: type[InvalidInput]) -> Values:
     raise error(f"column {show(name)} must be a list or a one-dimensional array, got {type(column).__name__}")
 
 
-def declared_categories(table: Any) -> dict[int, list[Any]]:
+def dtype_categories(table: Any) -> dict[int, list[Any]]:
     """Return the categories of those columns of a frame that have pandas's category dtype, by position."""
     if not is_pandas(table, "DataFrame"):
         return {}

@@ -1,6 +1,7 @@
-"""What the columns of a training table are, and what cannot be learned from."""
+"""What the values of a column of the training data say, and what cannot be learned from."""
 
 import shlex
+from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from itertools import islice
 from numbers import Integral
@@ -11,48 +12,94 @@ from numpy.typing import NDArray
 
 from pacpredict.exceptions import InvalidTable
 from pacpredict.show import show
-from pacpredict.tables.column import Column, Kind, Values, as_floats
+from pacpredict.tables.column import OTHER, Category, Column, Kind, Values, as_floats
 from pacpredict.tables.dates import DATES, guess_format
-from pacpredict.tables.declared import MOST_CATEGORIES, Declared, declare_column, declared_categories
+from pacpredict.tables.declared import Declared, categories_of_dtype, declare_column
 from pacpredict.tables.values import LEAST_INEXACT_INTEGER, as_number, is_missing, is_number, is_storable
 from pacpredict.types import FloatArray
-
-# A longer text is a sentence, not the name of a category.
-LONGEST_CATEGORY = 100
 
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 # Different texts that are looked at to see whether a column has dates.
 _LOOKED_AT = 1000
 
 
-def infer_column(
-    name: str, values: Values, of_dtype: list[Any] | None = None, declared: Declared | None = None
-) -> Column:
-    """Return the column that these values of the training data make.
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A column before it is known how many units have which of its values."""
 
-    Booleans are booleans, other numbers are numbers. Texts are categories if there are at most 255 different ones, none
-    longer than 100 characters, and free text otherwise; dates are refused. Whoever knows better declares what a column
-    is, or gives it pandas's category dtype: the categories `of_dtype` are taken as they are, with their order and with
-    those that do not occur.
+    column: Column
+    # Of each record its number or the position of its value, len(values) for "other"; NaN where it is missing.
+    cells: FloatArray
+    values: tuple[Category, ...] = ()  # to choose categories from
+    is_open: bool = False  # whether categories are to be chosen
+    may_be_text: bool = False
+
+
+def draft_column(
+    name: str, values: Values, of_dtype: list[Any] | None = None, declared: Declared | None = None
+) -> Draft:
+    """Return what the values of one column of the training data say.
+
+    Booleans are booleans, other numbers are numbers, texts are categories or free text; dates are refused unless they
+    are declared. `of_dtype` has the categories of pandas's category dtype: the order is theirs.
     """
     if not is_storable(name):
         raise InvalidTable(f"{show(name)} is not a column name: it is not valid Unicode")
     present = _present(values)
     if not len(present):
         raise InvalidTable(f"column {show(name)} has no values; drop it")
-    has_missing = len(present) < len(values)
     if declared is not None:
-        if declared.kind == "number":
-            is_array = isinstance(present, np.ndarray)
-            _check_numbers(name, present if is_array else [value for value in present if is_number(value)])
-        return declare_column(name, values, has_missing, declared)
+        return _declared(name, values, present, declared, is_dtype=of_dtype is not None)
     if of_dtype is not None:
-        return Column(name, "category", declared_categories(name, of_dtype), has_missing, is_declared=True)
+        column = Column(name, "category", is_dtype=True)
+        return _among(column, values, categories_of_dtype(name, of_dtype))
     kind = _kind(name, present)
+    if kind == "text":
+        _check_texts(name, present)
+        return _among(Column(name, "category"), values, _sorted(name, present), may_be_text=True)
     if kind == "number":
         _check_numbers(name, present)
-    categories = _categories(name, present) if kind == "text" else ()
-    return Column(name, "category" if categories else kind, categories, has_missing)
+    column = Column(name, kind)
+    return Draft(column, _floats(column, values))
+
+
+def _declared(name: str, values: Values, present: Values, declared: Declared, *, is_dtype: bool) -> Draft:
+    if declared.kind == "number":
+        is_array = isinstance(present, np.ndarray)
+        _check_numbers(name, present if is_array else [value for value in present if is_number(value)])
+    column = declare_column(name, values, declared)
+    if declared.kind == "category":
+        column = replace(column, is_dtype=is_dtype)
+        if declared.categories is None:
+            return _among(column, values, _sorted(name, present))
+    if declared.kind == "text":  # whose texts tell contents apart
+        return replace(
+            _among(Column(name, "category"), values, _sorted(name, present)), column=column, is_open=False
+        )
+    return Draft(column, _floats(column, values))
+
+
+def _among(
+    column: Column, values: Values, distinct: tuple[Category, ...], *, may_be_text: bool = False
+) -> Draft:
+    listed = tuple(value for value in distinct if value != OTHER)  # which every column has
+    return Draft(column, _floats(replace(column, categories=listed), values), listed, True, may_be_text)
+
+
+def _floats(column: Column, values: Values) -> FloatArray:
+    return np.asarray(column.numbers(values), np.float64)
+
+
+def _sorted(name: str, present: Values) -> tuple[Category, ...]:
+    """Return the different values, in an order that does not depend on that of the records."""
+    distinct = list(dict.fromkeys(present.tolist() if isinstance(present, np.ndarray) else present))
+    categories = categories_of_dtype(name, [str(one) if isinstance(one, str) else one for one in distinct])
+    try:
+        return tuple(sorted(categories))
+    except TypeError as problem:
+        raise InvalidTable(
+            f"column {show(name)} mixes text and numbers: turn all of it into text"
+        ) from problem
 
 
 def _present(values: Values) -> Values:
@@ -111,17 +158,13 @@ def _are_integers(present: NDArray[Any], numbers: FloatArray) -> bool:
     )
 
 
-def _categories(name: str, present: Values) -> tuple[str, ...]:
-    """Return the categories of a column of texts, none if it is free text."""
+def _check_texts(name: str, present: Values) -> None:
     for value in present:
         if not is_storable(value):
             raise InvalidTable(f"column {show(name)} has a text that is not valid Unicode: {show(value)}")
     distinct = dict.fromkeys(str(value) for value in present)
     if (form := guess_format(islice(distinct, _LOOKED_AT))) is not None:
         raise _has_dates(name, next(iter(distinct)), form)
-    if len(distinct) > MOST_CATEGORIES or max(map(len, distinct)) > LONGEST_CATEGORY:
-        return ()
-    return tuple(sorted(distinct))  # an order that does not depend on that of the records
 
 
 def _has_dates(name: str, example: Any, form: str) -> InvalidTable:

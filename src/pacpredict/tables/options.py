@@ -4,12 +4,13 @@ target = "readmitted"
 person = "patient"
 drop = ["record", "note"]
 missing = ["?", "n/a"]
-unknown = "missing"
+min_category = 20
 
 [types]
 crp = "number"
 cost = "number:1.234,5"
 admitted = "date"
+ward = ["A", "B", "C"]
 """
 
 import tomllib
@@ -21,14 +22,15 @@ from typing import Any
 from pacpredict import defaults
 from pacpredict.exceptions import InvalidInput, InvalidTable
 from pacpredict.show import show, show_some
-from pacpredict.tables.column import Unknown
 from pacpredict.tables.declared import Types, parse_types
+from pacpredict.tables.schema import check_min_category
 
 _TEXT, _SWITCH = (str, "a text"), (bool, "true or false")
 _WANTED: dict[str, tuple[type, str]] = {
-    **dict.fromkeys(("target", "input", "image_size", "weights", "person", "unknown"), _TEXT),
+    **dict.fromkeys(("target", "input", "image_size", "weights", "person"), _TEXT),
     **dict.fromkeys(("person_is_feature", "person_per_row"), _SWITCH),
     "types": (Mapping, "a table of columns and types"),
+    "min_category": (int, "a whole number"),
 }
 
 
@@ -43,13 +45,14 @@ class TableOptions:
     drop: tuple[str, ...] = ()
     types: Types = field(default_factory=dict)
     missing: tuple[str, ...] = ()  # texts that mean missing, beside the empty one
-    unknown: Unknown = defaults.UNKNOWN
+    min_category: int = defaults.MIN_CATEGORY  # units that must have a category for it to be listed
     person: str | None = None  # the column that says whose a record is; it is not learned from
     person_is_feature: bool = False  # unless this says so
     person_per_row: bool = False  # each row is of another person
 
     def __post_init__(self) -> None:
         parse_types(self.types)
+        check_min_category(self.min_category)
         if self.person_is_feature and self.person is None:
             raise InvalidInput("no column of persons is named that could be learned from: --person COLUMN")
         if self.person_per_row and self.person is not None:
@@ -107,8 +110,13 @@ class TableOptions:
 
     @property
     def texts(self) -> list[str]:
-        """Return the columns whose numbers are not written as programs write them, so that they are read as texts."""
-        return [name for name, each in parse_types(self.types).items() if each.kind == "number" and each.form]
+        """Return the columns whose cells of a CSV file are taken as they are written: 1.234 may be no number."""
+        declared = parse_types(self.types).items()
+        return [
+            name
+            for name, each in declared
+            if each.kind in {"category", "text"} or (each.kind == "number" and each.form)
+        ]
 
     @property
     def _not_learned_from(self) -> set[str | None]:

@@ -68,7 +68,7 @@ def outcome_doubt(column: Column, given: Distinct, labels: Distinct) -> str | No
             return said
     cells = given.codes + 1
     if column.kind == "number":
-        numbers = column.numbers([None, *given.distinct], "missing")
+        numbers = column.numbers([None, *given.distinct])
         cells = cells_of_numbers(np.array(numbers, np.float64)[cells])
     share = share_explained(cells, labels.codes)
     return f"says {percent(share)} of the target by itself" if share >= _TELLS_TOO_MUCH else None

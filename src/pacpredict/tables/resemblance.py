@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pacpredict.show import show
+from pacpredict.tables.contents import Keys, column_keys, row_keys
 from pacpredict.tables.schema import Rows, Schema
 from pacpredict.types import FloatArray
 
@@ -18,8 +19,6 @@ _LEAST_SHARE = 0.01
 # Tables of few values have such pairs by chance. Columns that depend on each other have more than columns that do not,
 # so that it takes many times what these would have.
 _TIMES_CHANCE = 10
-
-Keys = npt.NDArray[np.uint64]
 
 
 class Resemblance(NamedTuple):
@@ -35,12 +34,10 @@ def near_duplicates(schema: Schema, rows: Rows) -> Resemblance | None:
     if not 2 <= len(schema.columns) <= _MOST_COLUMNS:
         return None
     columns = list(_columns(rows))
-    contents: Keys = sum(
-        (_mixed(column, j) for j, column in enumerate(columns)), np.zeros(len(rows), np.uint64)
-    )
+    contents = row_keys(columns)
     chances = np.array([_pairs(column) for column in columns]) / max(1.0, _pairs(np.zeros(len(rows))))
     found = [
-        _alike(contents, _mixed(column, j), float(np.delete(chances, j).prod()))
+        _alike(contents, column_keys(column, j), float(np.delete(chances, j).prod()))
         for j, column in enumerate(columns)
     ]
     best = int(np.argmax(found))
@@ -84,11 +81,3 @@ def _pairs(values: npt.NDArray[np.generic]) -> float:
     """Count the pairs of equal values."""
     _, sizes = np.unique(values, return_counts=True)
     return float((sizes.astype(np.float64) * (sizes - 1)).sum() / 2)
-
-
-def _mixed(column: FloatArray, j: int) -> Keys:
-    """Return 64 bits per value that are as good as random and differ between columns (the mixer of SplitMix64)."""
-    bits = column.view(np.uint64) + np.uint64((j + 1) * 0x9E3779B97F4A7C15 % 2**64)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))

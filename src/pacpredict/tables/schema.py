@@ -1,12 +1,15 @@
 """From a user's table to canonical rows, and from these to digests, features and frames.
 
-    schema = Schema.infer(training_table)
+    schema = Schema.infer(training_table, min_category=10)
     rows = schema.rows(queries)             validated; InvalidQuery before anything is charged
     schema.digests(rows)                    what the ledger knows a query by
     schema.features(rows)                   what models are given
 
 Two queries that mean the same are the same rows, whatever form, types and order of columns they came in: numbers are
 float64 (an integer or decimal means the nearest one, 0.0 and -0.0 are one number), categories are codes.
+
+Whether a query is answered follows from the kinds of the columns and from what the owner declared, never from the
+values of the training data: an unknown category is "other", and any value may be missing.
 """
 
 import hashlib
@@ -19,24 +22,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pacpredict import defaults
 from pacpredict.exceptions import InvalidInput, InvalidModel, InvalidQuery, InvalidTable
 from pacpredict.show import show, show_some
-from pacpredict.tables.column import Column, Kind, Unknown, Values, as_floats
+from pacpredict.tables.categories import settle_columns
+from pacpredict.tables.column import Column, Kind, Values, as_floats
 from pacpredict.tables.declared import Types, parse_types
-from pacpredict.tables.forms import as_values, declared_categories, split
-from pacpredict.tables.infer import infer_column
+from pacpredict.tables.forms import as_values, dtype_categories, split
+from pacpredict.tables.infer import draft_column
 from pacpredict.tables.values import MissingCodes, codes_by_column
 from pacpredict.tables.words import N_WORD_FEATURES, hash_words
-from pacpredict.types import FloatArray
+from pacpredict.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Column", "Kind", "Rows", "Schema", "Types", "Unknown"]
+__all__ = ["Column", "Kind", "Rows", "Schema", "Types"]
 
 # Changes when the bytes below it do, so that digests of two versions are never mistaken for each other.
-_DIGEST_VERSION = b"pacpredict row 1\n"
+_DIGEST_VERSION = b"pacpredict row 2\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,9 @@ class Rows:
     texts: dict[
         int, tuple[str, ...]
     ]  # by position of the column, whose number is 0, or NaN where it is missing
+    # Values of categories that are not listed, likewise, and "" elsewhere. Models do not see them, but queries that
+    # differ in them are different: otherwise free repeats would tell which categories are listed.
+    unlisted: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -60,7 +66,8 @@ class Rows:
         """Return the rows at some positions, or those where a boolean array is true."""
         chosen = np.arange(len(self))[np.asarray(indices)]
         texts = {j: tuple(texts[i] for i in chosen) for j, texts in self.texts.items()}
-        return Rows(self.numbers[chosen], texts)
+        unlisted = {j: tuple(values[i] for i in chosen) for j, values in self.unlisted.items()}
+        return Rows(self.numbers[chosen], texts, unlisted)
 
     @classmethod
     def join(cls, parts: Sequence["Rows"]) -> "Rows":
@@ -68,7 +75,11 @@ class Rows:
         if len(parts) == 1:
             return parts[0]
         texts = {j: tuple(text for part in parts for text in part.texts[j]) for j in parts[0].texts}
-        return cls(np.concatenate([part.numbers for part in parts]), texts)
+        unlisted = {
+            j: tuple(value for part in parts for value in part.unlisted.get(j, ("",) * len(part)))
+            for j in sorted(set().union(*(part.unlisted for part in parts)))
+        }
+        return cls(np.concatenate([part.numbers for part in parts]), texts, unlisted)
 
     def mixed(self, rng: np.random.Generator) -> "Rows":
         """Return as many rows that have each value from another one of these."""
@@ -83,30 +94,32 @@ class Rows:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of the training data, and what is done with values that it did not have.
-
-    With unknown="refuse", a query with an unknown category, or with a missing value in a column where none was missing,
-    is refused; with "missing" both are taken as missing.
-    """
+    """The columns of the training data."""
 
     columns: tuple[Column, ...]
     is_named: bool = True  # otherwise the columns are called x0, x1, ... and come by position
-    unknown: Unknown = defaults.UNKNOWN
+    min_category: int = 1  # units that have each category that was not declared
     # Codes that mean missing in queries, as they did in the training data, everywhere or, as age=-9, in one column.
     # Columns are the same without them.
     missing: tuple[str, ...] = field(default=(), compare=False)
     kind: ClassVar[Literal["table"]] = "table"
 
-    def __post_init__(self) -> None:
-        if self.unknown not in {"refuse", "missing"}:
-            raise InvalidInput(f"unknown must be 'refuse' or 'missing', got {show(self.unknown)}")
-
     @classmethod
-    def infer(cls, table: Any, unknown: Unknown = defaults.UNKNOWN, types: Types | None = None) -> "Schema":
+    def infer(
+        cls, table: Any, types: Types | None = None, *, min_category: int = 1, persons: IntArray | None = None
+    ) -> "Schema":
         """Find out what the columns of a training table are; forms.py says what a table can be.
 
-        `types` declares what some of them are: "number", "boolean", "category", "text", "date", "date:FORMAT" or
-        "number:EXAMPLE", as declared.py and separators.py have it.
+        Parameters
+        ----------
+        types
+            What some columns are, as declared.py and separators.py have it: "number", "boolean", "category", "text",
+            "date", "date:FORMAT", "number:EXAMPLE", "category:LIST" or a list of categories.
+        min_category
+            Units that must have a category for it to be listed, unless the owner declared the list; all others are one
+            category. A pool takes 10 by default; 1 is for public tables.
+        persons
+            Of each record the number of its person; by default equal records are one unit.
 
         Raises
         ------
@@ -114,27 +127,24 @@ class Schema:
             if something cannot be learned from: duplicate names, no rows or columns, a column without values, infinite
             numbers, integers that float64 does not hold, dates that are not declared, nested or mixed values.
         """
+        check_min_category(min_category)
         names, values = split(table, InvalidTable)
-        if not values or not len(values[0]):
-            raise InvalidTable(f"the table has no {'rows' if values else 'columns'}")
-        if any(len(column) != len(values[0]) for column in values):
-            raise InvalidTable("the columns of the table differ in length")
-        if names is not None and not all(isinstance(name, str) for name in names):
+        called = _checked_names(names, values)
+        if persons is not None and len(persons) != len(values[0]):
             raise InvalidTable(
-                f"column names must be texts, got {show_some(names)}; "
-                "say table.columns = table.columns.astype(str)"
+                f"there are {len(values[0])} records and {len(persons)} labels or persons: give one per record"
             )
-        called = _default_names(len(values)) if names is None else names
-        of_dtype, declared = declared_categories(table), parse_types(types or {})
+        of_dtype, declared = dtype_categories(table), parse_types(types or {})
         if absent := [name for name in declared if name not in called]:
             raise InvalidTable(
                 f"types are declared of {show_some(absent)}, but the columns are {show_some(called, 20)}"
             )
-        columns = (
-            infer_column(str(name), column, of_dtype.get(j), declared.get(name))
+        drafts = [
+            draft_column(name, column, of_dtype.get(j), declared.get(name))
             for j, (name, column) in enumerate(zip(called, values, strict=True))
-        )
-        return cls(tuple(columns), names is not None, unknown)
+        ]
+        columns = (settled.check() for settled in settle_columns(drafts, persons, min_category))
+        return cls(tuple(columns), names is not None, int(min_category))
 
     def rows(self, table: Any) -> Rows:
         """Return the canonical rows of a table in any of the forms of forms.py.
@@ -185,6 +195,11 @@ class Schema:
                 # With the length before it, no two lists of texts are the same bytes.
                 digest.update(len(encoded).to_bytes(8, "little"))
                 digest.update(encoded)
+            for j, values in rows.unlisted.items():
+                if values[i]:
+                    encoded = values[i].encode("utf-8", "surrogatepass")
+                    digest.update(j.to_bytes(8, "little") + len(encoded).to_bytes(8, "little"))
+                    digest.update(encoded)
             digests.append(digest.digest())
         return digests
 
@@ -212,8 +227,8 @@ class Schema:
 
     @cached_property
     def feature_categories(self) -> tuple[int, ...]:
-        """Of each feature the number of its categories, whose codes are from 0 to one less; 0 for a number."""
-        return tuple(len(column.categories) for column in self.columns for _ in range(_width(column)))
+        """Of each feature the number of its codes, which are 0, 1, ... and end with that of "other"; 0 for a number."""
+        return tuple(column.n_codes for column in self.columns for _ in range(_width(column)))
 
     @property
     def n_features(self) -> int:
@@ -222,11 +237,11 @@ class Schema:
     def frame(self, rows: Rows) -> "pd.DataFrame":
         """Return the rows with the names and dtypes of the training data, for pipelines that select by these.
 
-        Numbers are float64, also those that were integers. Booleans are nullable if a value can be missing.
+        Numbers are float64, also those that were integers. Booleans are nullable: any value can be missing.
         """
         from pacpredict.tables.frames import build_frame  # noqa: PLC0415  # pandas, which most servers never need
 
-        frame = build_frame(self.columns, rows.numbers, rows.texts, is_nullable=self.unknown == "missing")
+        frame = build_frame(self.columns, rows.numbers, rows.texts)
         return frame.set_axis(self._names, axis=1) if self.is_named else frame
 
     def example(self) -> Rows:
@@ -244,28 +259,28 @@ class Schema:
         return {
             "columns": [column.to_json() for column in self.columns],
             "is_named": self.is_named,
-            "unknown": self.unknown,
+            "min_category": self.min_category,
         }
 
     @classmethod
     def from_json(cls, stored: Any) -> "Schema":
         """Return what to_json gave; anything else is an InvalidModel that says what is wrong."""
-        if not isinstance(stored, dict) or stored.keys() != {"columns", "is_named", "unknown"}:
+        if not isinstance(stored, dict) or stored.keys() != {"columns", "is_named", "min_category"}:
             raise InvalidModel(
-                "a stored schema must have the fields columns, is_named, unknown and no others"
+                "a stored schema must have the fields columns, is_named, min_category and no others"
             )
         if not isinstance(stored["columns"], list) or not stored["columns"]:
             raise InvalidModel("the columns of a stored schema must be a list that is not empty")
         if type(stored["is_named"]) is not bool:
             raise InvalidModel("field 'is_named' of a stored schema must be true or false")
-        if stored["unknown"] not in ("refuse", "missing"):
-            raise InvalidModel("field 'unknown' of a stored schema must be 'refuse' or 'missing'")
+        if type(stored["min_category"]) is not int or stored["min_category"] < 1:
+            raise InvalidModel("field 'min_category' of a stored schema must be a whole number from 1 on")
         columns = tuple(Column.from_json(column) for column in stored["columns"])
         if len({column.name for column in columns}) < len(columns):
             raise InvalidModel("the columns of a stored schema must have different names")
         if not stored["is_named"] and [column.name for column in columns] != _default_names(len(columns)):
             raise InvalidModel("the columns of a stored schema without names must be called x0, x1, ...")
-        return cls(columns, stored["is_named"], stored["unknown"])
+        return cls(columns, stored["is_named"], stored["min_category"])
 
     @cached_property
     def _names(self) -> list[str]:
@@ -280,10 +295,6 @@ class Schema:
     @cached_property
     def _is_all_numbers(self) -> bool:
         return all(column.kind == "number" for column in self.columns)
-
-    @cached_property
-    def _must_be_present(self) -> npt.NDArray[np.bool_]:
-        return np.array([self.unknown == "refuse" and not column.has_missing for column in self.columns])
 
     def _wrong_names(self, given: Mapping[Any, Any]) -> InvalidQuery:
         absent = [name for name in self._names if name not in given]
@@ -317,11 +328,21 @@ class Schema:
             by_column = zip(self._codes, values, strict=True)
             values = [codes.without(given) if codes else given for codes, given in by_column]
         pairs = list(zip(self.columns, values, strict=True))
-        numbers = np.array([column.numbers(given, self.unknown) for column, given in pairs], dtype=np.float64)
+        numbers = np.array([column.numbers(given) for column, given in pairs], dtype=np.float64)
         texts = {j: column.texts(given) for j, (column, given) in enumerate(pairs) if column.kind == "text"}
-        return self._canonical(numbers.T, texts)
+        unlisted = {
+            j: column.unlisted(given, numbers[j])
+            for j, (column, given) in enumerate(pairs)
+            if column.kind == "category" and (numbers[j] == column.n_codes - 1).any()
+        }
+        return self._canonical(numbers.T, texts, unlisted)
 
-    def _canonical(self, numbers: FloatArray, texts: dict[int, tuple[str, ...]]) -> Rows:
+    def _canonical(
+        self,
+        numbers: FloatArray,
+        texts: dict[int, tuple[str, ...]],
+        unlisted: dict[int, tuple[str, ...]] | None = None,
+    ) -> Rows:
         if not len(numbers):
             raise InvalidQuery("the table has no rows")
         canonical = np.add(numbers, 0.0, order="C")  # and -0.0 becomes 0.0
@@ -332,14 +353,26 @@ class Schema:
             if (is_infinite := ~is_finite & ~is_missing).any():
                 row, j = np.argwhere(is_infinite)[0]
                 raise self.columns[j].refusal(row, "expected a finite number, got an infinite one")
-            if (is_unexpected := is_missing & self._must_be_present).any():
-                row, j = np.argwhere(is_unexpected)[0]
-                raise self.columns[j].refusal(
-                    row,
-                    "the value is missing, which this column does not allow; "
-                    "a model fitted with --unknown missing (unknown='missing' in Python) takes such rows",
-                )
-        return Rows(canonical, texts)
+        return Rows(canonical, texts, unlisted or {})
+
+
+def check_min_category(min_category: Any) -> None:
+    if not isinstance(min_category, int | np.integer) or min_category is True or min_category < 1:
+        raise InvalidInput(
+            f"min_category must be a whole number of units from 1 on, got {show(min_category)}"
+        )
+
+
+def _checked_names(names: list[Any] | None, values: Sequence[Values]) -> list[str]:
+    if not values or not len(values[0]):
+        raise InvalidTable(f"the table has no {'rows' if values else 'columns'}")
+    if any(len(column) != len(values[0]) for column in values):
+        raise InvalidTable("the columns of the table differ in length")
+    if names is not None and not all(isinstance(name, str) for name in names):
+        raise InvalidTable(
+            f"column names must be texts, got {show_some(names)}; say table.columns = table.columns.astype(str)"
+        )
+    return _default_names(len(values)) if names is None else list(map(str, names))
 
 
 def _width(column: Column) -> int:

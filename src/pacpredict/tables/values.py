@@ -109,17 +109,30 @@ def as_limit(text: str) -> str | None:
 
 
 def other_spellings(value: Any) -> Iterator[str | float]:
-    """Yield what else means the same: 1 for "1" and "1" for 1 and 1.0, True for "true" and "True" for True."""
+    """Yield other spellings of a value: 1 and "1" for "1.0", "1" for 1 and 1.0, "True" for True and "true"."""
     if isinstance(value, str):
         if (truth := _BOOLEANS.get(value.strip().lower())) is not None:
             yield truth
+            yield str(truth)
         elif (number := _parse(value)) is not None:
             yield number
+            yield _spelt(number)
     elif isinstance(value, bool | np.bool_):
         yield str(bool(value))
     elif (number := as_number(value)) is not None:
-        is_whole = number.is_integer() and abs(number) < LEAST_INEXACT_INTEGER
-        yield str(int(number)) if is_whole else repr(number)
+        yield _spelt(number)
+
+
+def spelled(value: Any) -> str:
+    """Return the one spelling of a value that all its spellings share."""
+    *_, last = (value, *other_spellings(value))
+    return str(last)
+
+
+def _spelt(number: float) -> str:
+    """Return a number as people write it: whole numbers without a fraction."""
+    is_whole = number.is_integer() and abs(number) < LEAST_INEXACT_INTEGER
+    return str(int(number)) if is_whole else repr(number)
 
 
 def is_storable(text: str) -> bool:

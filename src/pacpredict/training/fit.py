@@ -62,5 +62,5 @@ def fit(
         [one.model for one in in_order], [one.classes for one in in_order], len(pool.classes), pool.schema
     )
     space = Space.realised(pool, subsets, learner, voter, recipe.seed)
-    ensemble = Ensemble(pool.schema, pool.classes, learner, voter, n_models, space)
+    ensemble = Ensemble(pool.schema, pool.classes, learner, voter, n_models, space, recipe.votes)
     return Fit(pool, learner, recipe, in_order, ensemble)

@@ -22,7 +22,7 @@ from pacpredict.tables.identifiers import identifier_hint
 from pacpredict.tables.options import TableOptions
 from pacpredict.tables.persons import Coded, facts_of_persons, person_hint
 from pacpredict.tables.resemblance import resemblance_hint
-from pacpredict.tables.schema import Rows, Schema, Types, Unknown
+from pacpredict.tables.schema import Rows, Schema, Types
 from pacpredict.tables.survey import continuous_target
 from pacpredict.tables.values import is_missing
 from pacpredict.training.units import Units, number_by_first
@@ -55,9 +55,9 @@ class Pool:
         cls,
         records: Any,
         labels: Any,
-        unknown: Unknown = defaults.UNKNOWN,
         *,
         types: Types | None = None,
+        min_category: int = defaults.MIN_CATEGORY,
         weights: Any = None,
         persons: Any = None,
         person_per_row: bool = False,
@@ -75,8 +75,22 @@ class Pool:
         of another person. Otherwise each content is a unit: all records that are equal but for the label. The label
         does not count, because an attacker who knows the rest asks about that, and of two records that differ in
         the label alone one would be in 3/4 of the subsets.
+
+        A category that fewer than `min_category` units have is not listed unless `types` declares it, and two records
+        that differ only in such categories are equal.
         """
-        schema, rows = learn_rows(records, kinds, unknown, column, types, image_size)
+        if person_per_row:
+            persons = _one_each(persons, len(labels))
+        named = None if persons is None else Units.persons(persons, len(labels))
+        schema, rows = learn_rows(
+            records,
+            kinds,
+            column,
+            types,
+            image_size,
+            min_category=min_category,
+            persons=None if named is None else named.of_record,
+        )
         if len(rows) != len(labels):
             raise InvalidTable(
                 f"there are {len(rows)} records and {len(labels)} labels: give one label per record"
@@ -88,9 +102,7 @@ class Pool:
             )
         checked = None if weights is None else check_weights(weights, len(rows))
         contents = number_by_first(schema.digests(rows))
-        if person_per_row:
-            persons = _one_each(persons, len(rows))
-        units = Units(contents, "record") if persons is None else Units.persons(persons, len(rows))
+        units = Units(contents, "record") if named is None else named
         _check_count(units)
         return cls(schema, classes, rows, classes.codes(labels), contents, units, checked)
 
@@ -109,8 +121,8 @@ class Pool:
         return cls.of(
             frame[options.features(list(frame.columns))],
             labels,
-            options.unknown,
             types=options.types,
+            min_category=options.min_category,
             weights=weights,
             persons=None if options.person is None else frame[options.person],
             person_per_row=options.person_per_row,
@@ -139,7 +151,7 @@ class Pool:
         hints = [
             _person_hint(column.name, _values(column, self.rows, j), facts.get(column.name, []))
             for j, column in enumerate(self.schema.columns)
-            if column.kind in {"number", "category", "text"} and not column.is_declared
+            if column.kind in {"number", "category", "text"} and not (column.is_declared or column.is_dtype)
         ]
         if self.units.kind == "record":
             hints.append(resemblance_hint(self.schema, self.rows))

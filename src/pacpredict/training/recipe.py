@@ -9,6 +9,7 @@ import numpy as np
 from pacpredict import defaults
 from pacpredict.core.decode import Decoder, check_decoder
 from pacpredict.core.scalars import check_model_count
+from pacpredict.core.vote_rule import VoteRule, check_vote_rule
 from pacpredict.exceptions import InvalidArtifact, InvalidInput, InvalidSubsets
 from pacpredict.mechanism.budget import Budget
 from pacpredict.training.subsets import Subsets
@@ -44,10 +45,12 @@ class Recipe:
     construction: Construction = defaults.CONSTRUCTION
     rate: float = defaults.RATE  # the share of subsets that each unit is in
     decode: Decoder = defaults.DECODE
+    votes: VoteRule = defaults.VOTES
 
     def __post_init__(self) -> None:
         check_model_count(self.n_models)
         check_decoder(self.decode)
+        check_vote_rule(self.votes)
         if self.seed < 0:
             raise InvalidInput(f"a seed is a whole number of at least 0, got {self.seed}")
         if self.construction not in CONSTRUCTIONS:

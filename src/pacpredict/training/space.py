@@ -50,11 +50,6 @@ class Space:
 
         return cls(pool.units, subsets, count)
 
-    @classmethod
-    def of_rows(cls, subsets: Subsets) -> "Space":
-        """Count what can be counted in subsets of rows that are not at hand."""
-        return cls(Units.rows(subsets.n_units), subsets, lambda: attack_priors(subsets.matrix(), None, None))
-
     def bounds(self, total_budget: float) -> dict[str, dict[str, str | float]]:
         """Say of each attack how often it succeeds: before any answer, and ever."""
         return bound_attacks(self.priors, total_budget, unit=self.units.kind, n_models=self.subsets.n_models)

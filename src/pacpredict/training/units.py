@@ -20,10 +20,10 @@ from pacpredict.tables.forms import as_values
 from pacpredict.tables.values import is_missing
 from pacpredict.types import BoolArray, IntArray
 
-# What a unit is, in the word that questions about it use: somebody who was named as such, all records with one
-# content, or a row whatever it holds, as in artifacts that were made before there were units.
-Kind = Literal["person", "record", "row"]
-KINDS: tuple[Kind, ...] = ("person", "record", "row")
+# What a unit is, in the word that questions about it use: somebody who was named as such, or all records with one
+# content.
+Kind = Literal["person", "record"]
+KINDS: tuple[Kind, ...] = ("person", "record")
 # As programs write whole numbers of a column that was read with fractions, because some were missing.
 _WRITTEN_WITH_FRACTION = re.compile(r"-?[0-9]+\.0")
 
@@ -50,11 +50,6 @@ class Units:
 
     def __repr__(self) -> str:
         return f"Units({self.count} {self.kind}s, {len(self.of_record)} records)"
-
-    @classmethod
-    def rows(cls, n_records: int) -> "Units":
-        """Make each row a unit of its own, without saying that it is a person."""
-        return cls(np.arange(n_records), "row")
 
     @classmethod
     def persons(cls, names: Any, n_records: int) -> "Units":

@@ -27,6 +27,10 @@ class Expansion:
     def n_numbers(self) -> int:
         return len(self.numbers)
 
+    def without_flags(self, features: FloatArray) -> FloatArray:
+        """Return the quantities as they are, NaN where one is missing, and one column per category."""
+        return np.hstack([features[:, self.numbers], self(features)[:, 2 * self.n_numbers :]])
+
     def __call__(self, features: FloatArray) -> FloatArray:
         n = len(self.numbers)
         expanded = np.zeros((len(features), self.width))

@@ -104,6 +104,11 @@ class NoiseLaw(NamedTuple):
             apart = sorted(self._apart(point, self.points[origin]) for point in self.points)
             d = apart[-1] + apart[-2]
             reaches.append(0.5 * d * d + z * d * min(k - 1, 2))
+        if max(self.variances) <= min(self.variances) * (
+            1 + _SLACK
+        ):  # fair noise: all classes are equally far apart
+            d = self._apart(*self.points[:2])
+            reaches.append(0.5 * d * d + 2 * z * d)
         return min(reaches), max(reaches)
 
     def leak(self, masses: list[float]) -> float:
@@ -159,7 +164,7 @@ class Posterior:
         self.movement = 0.0  # the sum of how far each release moved log-likelihoods against each other
         self._belief = np.exp(start.log_belief)
         self._at_first = self.spread()
-        self._axes = ReplayedAxes(claim.n_classes, claim.budget.step, start.log_belief)
+        self._axes = ReplayedAxes(claim.n_classes, claim.budget, start.log_belief)
         self._follows_axes = False
 
     def follow_axes(self) -> None:

@@ -56,10 +56,10 @@ def place(values: list[Any], text: str) -> float | None:
     """Return where a value stands among others, however it is spelt: 1 may be 1.0, and True may be true or 1."""
     spellings: list[Any] = [text]
     if (truth := {"true": True, "false": False}.get(text.strip().lower())) is not None:
-        spellings.append(truth)
+        spellings += [truth, str(truth)]
     else:
         with suppress(ValueError):
-            spellings.append(plain(text))
+            spellings += [number := plain(text), str(int(number)) if number.is_integer() else repr(number)]
     return next((float(values.index(spelt)) for spelt in spellings if spelt in values), None)
 
 
@@ -68,13 +68,13 @@ def is_missing(column: dict[str, Any], text: str) -> bool:
 
 
 def number(column: dict[str, Any], text: str) -> float:
-    """Return a cell as the number that the model knows it by; NaN where it is missing, or a category never seen."""
+    """Return a cell as the number that the model knows it by: NaN if missing, the last code for other categories."""
     if is_missing(column, text):
         return math.nan
-    form = column.get("form")
+    form = column["form"]
     if column["kind"] == "category":
         code = place(column["categories"], text)
-        return math.nan if code is None else code
+        return len(column["categories"]) if code is None else code
     if column["kind"] == "boolean":
         if (code := place([False, True], text)) is None:
             raise ValueError(text)
@@ -84,7 +84,7 @@ def number(column: dict[str, Any], text: str) -> float:
         moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text)  # noqa: DTZ007
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return (moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(days=1)
-    if column.get("has_limits") and (sign := LIMIT.match(text)):
+    if sign := LIMIT.match(text):
         text = text[sign.end() :]
     return written(text, form) if form else plain(text)
 
@@ -114,12 +114,10 @@ def matrix(rows: list[dict[str, str]]) -> Any:
 
 
 def expand(features: Any) -> Any:
-    """Return quantities, flags of those that are missing, and a column of 0 and 1 for each category."""
+    """Return quantities, and a column of 0 and 1 for each category."""
     is_code = np.array(CATEGORIES) > 0
-    quantities = features[:, ~is_code]
-    missing = np.isnan(quantities)
     flags = [(features[:, [j]] == np.arange(CATEGORIES[j])).astype(float) for j in np.flatnonzero(is_code)]
-    return np.hstack([np.where(missing, 0.0, quantities), missing.astype(float), *flags])
+    return np.hstack([features[:, ~is_code], *flags])
 
 
 def predict(rows: list[dict[str, str]]) -> list[Any]:

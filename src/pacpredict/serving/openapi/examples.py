@@ -1,7 +1,7 @@
 """One request of each form and its answer, as this deployment takes and gives them.
 
-Of the training data they show what clients are told anyway. A category that only occurred in records is not named, nor
-is a label: `<category>` and `<label>` stand for them.
+Of the training data they show what clients are told anyway. No label is named, and no category unless the owner
+declared it: `<label>` and `other`, the category of all that are not listed, stand for them.
 """
 
 import base64
@@ -17,14 +17,13 @@ from pacpredict.rows.kind import AnySchema
 from pacpredict.rows.texts import TextSchema
 from pacpredict.serving.inference_protocol import OUTPUT, VERSION
 from pacpredict.serving.inputs import inputs_of
-from pacpredict.serving.labels import Labels, column_datatype
+from pacpredict.serving.labels import Labels
 from pacpredict.serving.openapi.schemas import Json
-from pacpredict.tables.column import Column
+from pacpredict.tables.column import OTHER, Column
 from pacpredict.tables.schema import Schema
 
 _DAY = datetime(2024, 12, 31, tzinfo=UTC)
 # Of each datatype something that is one.
-_CATEGORY = {"INT64": 0, "FP64": 0.0, "BOOL": False, "BYTES": "<category>"}
 _LABEL = {"INT64": 0, "FP64": 0.0, "BOOL": False, "BYTES": "<label>"}
 
 
@@ -54,14 +53,11 @@ def _record(schema: AnySchema) -> Json:
     if isinstance(schema, TextSchema):
         return {schema.column: "some text"[: schema.longest]}
     if isinstance(schema, Schema):
-        return {
-            column.name: _value(column, can_miss=column.has_missing or schema.unknown == "missing")
-            for column in schema.columns
-        }
+        return {column.name: _value(column) for column in schema.columns}
     raise TypeError(f"nobody has said how rows of kind {schema.kind!r} look")
 
 
-def _value(column: Column, *, can_miss: bool) -> Any:
+def _value(column: Column) -> Any:
     if column.kind == "number":
         return 1.5
     if column.kind == "boolean":
@@ -70,9 +66,7 @@ def _value(column: Column, *, can_miss: bool) -> Any:
         return _DAY.strftime(column.form or "%Y-%m-%d")
     if column.kind == "text":
         return "some text"
-    if column.is_declared:
-        return column.categories[0]
-    return None if can_miss else _CATEGORY[column_datatype(column)]
+    return column.categories[0] if column.is_declared else OTHER
 
 
 def _tensors(schema: AnySchema, record: Json) -> list[Json]:

@@ -2,19 +2,21 @@
 
 from typing import Any
 
+from pacpredict.promise import Promise
 from pacpredict.rows.images import ImageSchema
 from pacpredict.rows.kind import AnySchema
 from pacpredict.rows.texts import TextSchema
 from pacpredict.serving.inference_protocol import OUTPUT, VERSION
 from pacpredict.serving.inputs import inputs_of
-from pacpredict.serving.labels import Labels, column_datatype
+from pacpredict.serving.labels import Labels
 from pacpredict.serving.limits import Limits
-from pacpredict.tables.column import Column
+from pacpredict.tables.column import OTHER, Column
 from pacpredict.tables.schema import Schema
 
 Json = dict[str, Any]
 
 _PLAIN = {"INT64": "integer", "FP64": "number", "BOOL": "boolean", "BYTES": "string"}
+_CATEGORIES = ("string", "number", "boolean")  # in which categories may come
 _COUNT: Json = {"type": "integer", "minimum": 0}
 _NATS: Json = {"type": "number", "minimum": 0}
 _RATE: Json = {"type": "number", "minimum": 0, "maximum": 1}
@@ -52,8 +54,8 @@ def _list(items: Json, **limits: int) -> Json:
     return {"type": "array", "items": items, **limits}
 
 
-def value_of(column: Column, can_miss: bool) -> Json:
-    """Describe one value. Categories that occurred in records are not listed; those that the owner declared are."""
+def value_of(column: Column) -> Json:
+    """Describe one value, which may be missing. Categories are listed only where the owner declared them."""
     described: Json
     if column.kind == "number" and column.form:
         described = {
@@ -64,12 +66,11 @@ def value_of(column: Column, can_miss: bool) -> Json:
         described = {"type": "number"}
     elif column.kind == "boolean":
         described = {"type": "boolean"}
-    elif column.kind == "category" and column.is_declared:
-        described = {"enum": list(column.categories)}
     elif column.kind == "category":
+        known = ", ".join(map(str, column.categories)) if column.is_declared else "a category"
         described = {
-            "type": _PLAIN[column_datatype(column)],
-            "description": "one of the categories of this column",
+            "type": list(_CATEGORIES),
+            "description": f"{known}; any other value is taken as {OTHER!r}",
         }
     elif column.kind == "date" and not column.form:
         described = {"type": "string", "format": "date"}
@@ -77,7 +78,7 @@ def value_of(column: Column, can_miss: bool) -> Json:
         described = {"type": "string", "description": f"a date, as {column.form}"}
     else:
         described = {"type": "string"}
-    return {"anyOf": [described, {"type": "null"}]} if can_miss else described
+    return {"anyOf": [described, {"type": "null"}]}
 
 
 def _values(schema: AnySchema) -> Json:
@@ -88,10 +89,7 @@ def _values(schema: AnySchema) -> Json:
     if isinstance(schema, TextSchema):
         return {schema.column: {"type": "string", "minLength": 1, "maxLength": schema.longest}}
     if isinstance(schema, Schema):
-        return {
-            column.name: value_of(column, column.has_missing or schema.unknown == "missing")
-            for column in schema.columns
-        }
+        return {column.name: value_of(column) for column in schema.columns}
     raise TypeError(f"nobody has said how rows of kind {schema.kind!r} look")
 
 
@@ -223,11 +221,12 @@ def _privacy() -> Json:
             "tpr": _RATE,
             "odds_limit": may_lack,
             "odds_delta": may_lack,
-            "epsilon": may_lack,
-            "epsilon_tpr": _RATE,
-            "delta": _RATE,
             "decoder": {"enum": ["argmax", "map", "sample"]},
+            "votes": {"enum": ["plain", "leave-one-out", "leave-two-out"]},
+            "noise": {"enum": ["least", "fair"]},
             "charging": {"enum": ["adaptive", "flat"]},
             "when_exhausted": {"enum": ["halt", "unanimous", "belief"]},
+            "promise": object_of({name: {"type": "string"} for name in Promise._fields}),
+            "explanations": _list({"type": "string"}),
         }
     )

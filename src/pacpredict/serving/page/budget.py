@@ -93,7 +93,7 @@ def render_budget(standing: Standing) -> Markup:
 def share_left(left: int, total: int) -> str:
     """Return what is left in percent, rounded down: nobody is promised more than there is."""
     hundredths = 10_000 * left // total
-    return f"{hundredths // 100}.{hundredths % 100:02d} %"
+    return f"{hundredths // 100}.{hundredths % 100:02d}%"
 
 
 def _spent_notice(budget: Budget) -> Markup:
@@ -110,7 +110,7 @@ def _over_time(standing: Standing) -> Child:
         return None
     total = standing.budget.total
     points = [Point(moment.time.timestamp(), 100 * moment.spent_nats / total) for moment in standing.moments]
-    says = f"Spent over time: {points[-1].y:.3g} % of the budget since {day(standing.moments[0].time)}"
+    says = f"Spent over time: {points[-1].y:.3g}% of the budget since {day(standing.moments[0].time)}"
     return figure(
         over_time([Point(points[0].x, 0.0), *points], 100.0, says), "Share that was spent, by time (UTC)."
     )

@@ -1,7 +1,7 @@
 """A form for one query, from the schema.
 
-Of the training data it shows what clients are told anyway: names and kinds of columns. Categories that occurred in
-records are not listed; those that the owner has declared are.
+Of the training data it shows what clients are told anyway: names and kinds of columns. Categories are listed only where
+the owner has declared them. Every value may be left out.
 
 A control has the name of its column in data-column, and no name: a form's properties can be hidden by what is called
 like them, such as `id`, `action` or `submit`.
@@ -14,7 +14,7 @@ from pacpredict.pages.words import power
 from pacpredict.rows.folders import IMAGE_SUFFIXES
 from pacpredict.rows.kind import AnySchema
 from pacpredict.serving.page.budget import share_left
-from pacpredict.tables.column import Column
+from pacpredict.tables.column import OTHER, Column
 from pacpredict.tables.schema import Schema
 
 # More fields than this nobody fills in; a line of CSV can be pasted.
@@ -40,7 +40,7 @@ def _fields(schema: AnySchema) -> Child:
     if isinstance(schema, Schema):
         if len(schema.columns) > _MOST_FIELDS:
             return _csv_field(schema)
-        return [_field(i, schema, column) for i, column in enumerate(schema.columns)]
+        return [_field(i, column) for i, column in enumerate(schema.columns)]
     name, hint = schema.to_json()["column"], next(iter(schema.summary()))
     control = tag("textarea", id="field-0", data_column=name, required=True)
     if schema.kind == "image":
@@ -73,12 +73,10 @@ def _cost(budget: Budget, steps: int) -> Markup:
     return tag("p", text, data_live="cost")
 
 
-def _field(number: int, schema: Schema, column: Column) -> Markup:
-    name, can_miss = f"field-{number}", column.has_missing or schema.unknown == "missing"
-    hint = _hint(column) + (", or nothing" if can_miss else "")
+def _field(number: int, column: Column) -> Markup:
+    name, hint = f"field-{number}", f"{_hint(column)}, or nothing"
     label = tag("label", column.name, " ", tag("span", hint, class_="faint"), for_=name)
-    is_long = column.kind == "text"
-    return tag("div", label, _control(name, column, can_miss), class_="long" if is_long else None)
+    return tag("div", label, _control(name, column), class_="long" if column.kind == "text" else None)
 
 
 def _hint(column: Column) -> str:
@@ -91,28 +89,22 @@ def _hint(column: Column) -> str:
     return {"number": "number", "boolean": "yes or no", "text": "text"}[column.kind]
 
 
-def _control(field: str, column: Column, can_miss: bool) -> Markup:
-    name, needed = column.name, not can_miss
+def _control(field: str, column: Column) -> Markup:
+    name = column.name
     if column.kind == "text":
-        return tag("textarea", id=field, data_column=name, required=needed)
+        return tag("textarea", id=field, data_column=name)
     if column.kind == "boolean":
-        return _choice(field, name, [("true", "yes"), ("false", "no")], can_miss)
+        return _choice(field, name, {"true": "yes", "false": "no"})
     if column.kind == "category" and column.is_declared:
-        return _choice(field, name, [(str(each), str(each)) for each in column.categories], can_miss)
+        return _choice(field, name, {text: text for text in map(str, (*column.categories, OTHER))})
     mode = "decimal" if column.kind == "number" and not column.form else None
-    return tag("input", id=field, data_column=name, inputmode=mode, autocomplete="off", required=needed)
+    return tag("input", id=field, data_column=name, inputmode=mode, autocomplete="off")
 
 
-def _choice(field: str, name: str, options: list[tuple[str, str]], can_miss: bool) -> Markup:
-    empty = tag("option", "", value="", label="choose" if not can_miss else "nothing")
-    return tag(
-        "select",
-        empty,
-        [tag("option", text, value=value) for value, text in options],
-        id=field,
-        data_column=name,
-        required=not can_miss,
-    )
+def _choice(field: str, name: str, options: dict[str, str]) -> Markup:
+    empty = tag("option", "", value="", label="nothing")
+    chosen = [tag("option", text, value=value) for value, text in options.items()]
+    return tag("select", empty, chosen, id=field, data_column=name)
 
 
 def _csv_field(schema: Schema) -> Markup:

@@ -48,8 +48,7 @@ class Page:
         return fragment(await run_in_threadpool(render_planner, self._curator.recipe.budget, self._prior))
 
     async def plan(self, request: Request) -> Response:
-        budget = self._curator.recipe.budget
-        return fragment(await run_in_threadpool(render_plan, request.query_params, budget, self._prior))
+        return fragment(await run_in_threadpool(render_plan, request.query_params, self._prior))
 
     async def keys(self, _: Request) -> Response:
         keys = [] if self._keyring is None else await run_in_threadpool(self._keyring.describe)

@@ -3,15 +3,14 @@
 import math
 from collections.abc import Mapping
 
-from pacpredict import defaults
-from pacpredict.core.attacks import true_positives
 from pacpredict.core.plan import plan
 from pacpredict.core.roc import DEFAULT_FPR
 from pacpredict.exceptions import InvalidPlan
 from pacpredict.mechanism.budget import Budget
 from pacpredict.pages.document import facts, section
 from pacpredict.pages.markup import Child, Markup, tag
-from pacpredict.pages.words import factor, percent, power
+from pacpredict.pages.words import power
+from pacpredict.show import factor_up, percent_up
 from pacpredict.written import count, real
 
 # More answers than anybody gives, and digits than anybody reads.
@@ -20,8 +19,8 @@ _MOST_QUERIES = 10**18
 # Names of fields are those of `plan`.
 _FIELDS = {
     "queries": ("queries", "charged answers, as 1e6"),
-    "success": ("average success", "at most, as 51.08 %"),
-    "tpr": (f"true positives at {percent(DEFAULT_FPR)}", "at most, as 0.3 %"),
+    "success": ("average success", "at most, as 51.08%"),
+    "tpr": (f"true positives at {percent_up(DEFAULT_FPR)}", "at most, as 0.3%"),
     "step_budget": ("one answer", "nats, as 2^-32"),
 }
 
@@ -46,7 +45,7 @@ def render_planner(budget: Budget, prior: float) -> Markup:
         tag(
             "form",
             tag("div", fields, class_="fields"),
-            tag("output", render_plan(given, budget, prior), id="plan", aria_live="polite"),
+            tag("output", render_plan(given, prior), id="plan", aria_live="polite"),
             id="plan-form",
             class_="card",
         ),
@@ -59,11 +58,8 @@ def _written(step: float) -> str:
     return f"2^{exponent:g}" if exponent.is_integer() else repr(step)
 
 
-def render_plan(given: Mapping[str, str], budget: Budget, prior: float) -> Markup:
-    """Return what follows from the fields that are not empty; InvalidInput says what is wrong with them.
-
-    The limit on odds is that of the deployment, or the default one if it has none.
-    """
+def render_plan(given: Mapping[str, str], prior: float) -> Markup:
+    """Return what follows from the fields that are not empty; InvalidInput says what is wrong with them."""
     texts = {field: given[field] for field in _FIELDS if given.get(field, "").strip()}
     numbers = {field: count(text) if field == "queries" else real(text) for field, text in texts.items()}
     if numbers.get("queries", 0) > _MOST_QUERIES:
@@ -78,19 +74,10 @@ def render_plan(given: Mapping[str, str], budget: Budget, prior: float) -> Marku
         ("all answers", f"{made.total_budget_nats:.6g} nats"),
         (
             "average success, at most",
-            f"{percent(made.success)} (a guess without any answer: {percent(made.prior)})",
+            f"{percent_up(made.success)} (a guess without any answer: {percent_up(made.prior)})",
         ),
-        (f"true positives at {percent(made.fpr)}, at most", percent(made.tpr)),
-        _with_limit(made.total_budget_nats, budget, prior),
+        ("proposed odds limit", f"{made.odds_limit:g}, a factor of {factor_up(made.odds_limit)}"),
+        (f"true positives at {percent_up(made.fpr)}, at most", percent_up(made.limited_tpr)),
+        ("without an odds limit", percent_up(made.tpr)),
     ]
     return facts(rows)
-
-
-def _with_limit(total: float, budget: Budget, prior: float) -> tuple[str, Child]:
-    whose, limit, delta = (
-        ("the default limit", defaults.ODDS_LIMIT, defaults.ODDS_DELTA)
-        if budget.odds_limit is None
-        else ("the deployment's limit", budget.odds_limit, budget.odds_delta)
-    )
-    found = true_positives(total, prior, limit, delta)
-    return f"with {whose} on odds, a factor of {factor(limit)}", percent(found)

@@ -104,7 +104,7 @@ def audit(
         subject, plan, None if public is None else artifact.ensemble(rule=subject.rule).votes(public)
     )
     players = _players(subject)
-    mechanism = served_mechanism(artifact.ensemble(), artifact.recipe, decode)
+    mechanism = served_mechanism(artifact.ensemble(rule=subject.rule), artifact.recipe, decode)
     n_tests = n_stages(mechanism, subject.votes)
     n_parts = _N_PARTS + n_tests + _N_KINDS * (1 + len(players))
     done = iter(range(1, n_parts + 1))

@@ -40,6 +40,8 @@ _N_QUESTIONS, _AGREED = 1024, 1 / 64
 _TURN, _SHORT_TURN = 128, 16
 # Releases that are left at the beginning of the end; the answers of a belief that follow.
 _LEFT, _AFTER_THE_END = 40, 48
+# Further answers from the belief, for each served session: twice as many, since half of the sessions give none.
+_FROM_BELIEF = 64
 # Nats of an amplified step, if a deployment's own is not larger, and in all: about what it takes to tell one of 128
 # subsets. There are so many steps at least.
 _STEP, _TOTAL, _FEWEST_STEPS = 2.0**-4, 4.0, 8
@@ -119,6 +121,8 @@ class Stages:
             player.ask(self._draw(4 * _LEFT))
             for in_part in (False, True):
                 self._ask(player, self._draw(_LEFT + _AFTER_THE_END), _SHORT_TURN, partial=in_part)
+            if budget.when_exhausted == "belief":
+                self._ask(player, self._draw(_FROM_BELIEF * self.n_sessions // _N_ENDS), _TURN)
             yield player.end()[0]
 
     def _amplified(self) -> Iterator[Transcript]:

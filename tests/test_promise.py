@@ -15,11 +15,12 @@ from pacpredict.cli import main
 from pacpredict.core.roc import tpr_bound, tpr_for_epsilon
 from pacpredict.deployment import Deployment
 from pacpredict.exceptions import InvalidInput
+from pacpredict.pages.svg import reach
 from pacpredict.promise import (
-    ABOUT_THE_POOL,
     NEVER_TELL,
     NOT_PROMISED,
     TITLES,
+    about_the_pool,
     explain_priors,
     on_erasure,
     plain,
@@ -89,7 +90,12 @@ def test_all_places_have_the_sentences_of_the_module(places, show):
 def test_no_place_has_a_claim_of_its_own(places, show):
     """Without the module's sentences no claim about odds, rates or probabilities is left anywhere."""
     _, _, shown, promise, privacy = places
-    known = [*promise, *ABOUT_THE_POOL.values(), *privacy["explanations"], *TITLES]
+    known = [
+        *promise,
+        *(about_the_pool(decoder, "least") for decoder in DECODERS),
+        *privacy["explanations"],
+        *TITLES,
+    ]
     known += [why_never(8, 0.5, "record"), on_erasure(0.5, "record")]
     for place, text in {**shown, "show": show}.items():
         left = words(text)
@@ -115,18 +121,22 @@ def test_never_is_said_wherever_people_read(places, show):
         assert (NEVER_TELL in words(text)) is (place not in ("/privacy", "guarantee()")), place
 
 
-def test_noise_of_the_past_is_not_forgotten(teacher, tmp_path):
-    """After answers with noise, `sample` says with which probability these may have passed the limit."""
+def test_a_deployment_has_one_promise(teacher, tmp_path):
+    """Fitted with noise it keeps its exception whatever decodes; fitted without, it takes no noise."""
     path, table = teacher
     home = copy_artifact(path, tmp_path / "it.pac")
-    with Deployment.open(home, decode="map") as deployment:
-        deployment.ask(table)
-        noisy = deployment.curator.session.snapshot().noisy
-    assert noisy > 0
-    with Deployment.open(home, decode="sample") as deployment:
-        promise, privacy = deployment.curator.guarantee().promise(), deployment.privacy()
-    assert 0 < privacy["odds_delta"] == pytest.approx(noisy * 1e-12)
-    assert "except with probability" in promise.every_history
+    for decode in DECODERS:
+        with Deployment.open(home, decode=decode) as deployment:
+            promises = [deployment.curator.guarantee().promise()]
+            deployment.ask(table[:50])
+            promises.append(deployment.curator.guarantee().promise())
+            privacy = deployment.privacy()
+        assert privacy["odds_delta"] == 1e-9
+        for promise in promises:
+            assert promise.to_json() == privacy["promise"]
+    fit_teacher(tmp_path / "exact.pac", odds_limit=LIMIT, decode="sample")
+    with pytest.raises(InvalidInput, match="keeps the odds limit in every history"):
+        Deployment.open(tmp_path / "exact.pac", decode="map")
 
 
 def test_the_estimator_words_its_promise():
@@ -183,7 +193,41 @@ def test_priors_above_a_half_are_explained():
     assert "starts at 85.94% because several people have the same record" in shared
     assert shared.endswith("answers add at most 0.44 points.")
     quarter = dict.fromkeys(bounds, bound(0.75))
-    assert sum("75% or 25% of the subsets" in reason for reason in explain_priors(quarter, "record")) == 3
+    assert sum("subsets do not hold half" in reason for reason in explain_priors(quarter, "record")) == 3
     (unknown,) = explain_priors(dict.fromkeys(bounds, bound(0.5)) | {"model": bound(1.0)}, "person")
     assert "could not be counted" in unknown
     assert explain_priors(dict.fromkeys(bounds, bound(0.5)), "person") == []
+
+
+def test_noise_is_refused_where_no_exception_was_promised(tmp_path):
+    """A deployment fitted with `sample` promises its limit without exception, so it does not change to noise."""
+    fit_teacher(tmp_path / "it.pac", decode="sample", odds_limit=LIMIT)
+    for decode in ("argmax", "map"):
+        with pytest.raises(InvalidInput, match="except with probability 1e-09"):
+            Deployment.open(tmp_path / "it.pac", decode=decode)
+    with Deployment.open(tmp_path / "it.pac", decode="sample") as deployment:
+        assert deployment.privacy()["odds_delta"] == 0
+        assert "except" not in deployment.privacy()["promise"]["every_history"]
+
+
+def test_every_decoder_of_a_noisy_deployment_has_one_promise(teacher):
+    """A deployment that may use noise promises its limit except with probability 1e-9, whatever decodes now."""
+    path, _ = teacher
+    sentences = set()
+    for decode in (None, *DECODERS):
+        with Deployment.open(path, decode=decode) as deployment:
+            sentences |= {deployment.privacy()["promise"]["every_history"]}
+            sentences |= {plain(deployment.curator.guarantee().promise().every_history)}
+    (sentence,) = sentences
+    assert sentence.endswith("except with probability 1e-9.")
+
+
+@pytest.mark.parametrize(("rate", "publishes"), [(0.5, True), (1 / 32, False)])
+def test_replies_publish_the_training_set_only_where_they_do(rate, publishes):
+    """With small subsets nearly every guess is "not a member", and right: that is not the training set."""
+    assert ("all but publish the training set" in why_never(32, rate, "person")) == publishes
+
+
+def test_pictures_round_bounds_up():
+    """The text of a picture is a bound like any other."""
+    assert "at most 14.3% ever" in str(reach(1 / 7, 0.142905))

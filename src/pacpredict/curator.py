@@ -1,14 +1,13 @@
 """Models and mechanism together: something that can be asked."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pacpredict.core.decode import Decoder, check_decoder
+from pacpredict.core.decode import Decoder
 from pacpredict.core.vote_rule import VoteRule
 from pacpredict.exceptions import PacPredictError
 from pacpredict.mechanism.allowance import Allowance
@@ -149,10 +148,10 @@ class Curator:
 
     def guarantee(self, prior: float | None = None) -> Guarantee:
         """Bound the success of any attack with this prior; by default of membership inference."""
-        space = self.ensemble.space
-        if prior is not None and prior != space.priors["membership"]:
-            return replace(self.session.guarantee(prior), unit=None)
-        return replace(self.session.guarantee(space.priors["membership"]), unit=space.units.kind)
+        space, own = self.ensemble.space, self.ensemble.space.priors["membership"]
+        unit = space.units.kind if prior is None or prior == own else None
+        chosen = own if prior is None else prior
+        return Guarantee.of(self.recipe.budget, self.recipe.decode, self.session.snapshot(), chosen, unit)
 
     def membership_posterior(self) -> FloatArray:
         """Return each unit's posterior probability of membership, given all answers so far.
@@ -209,7 +208,7 @@ def report_privacy(
     budget = recipe.budget
     decoder = decode or recipe.decode
     unit, bounds = space.units.kind, space.bounds(budget.total)
-    promise = Guarantee.of(budget, decoder, state, space.priors["membership"], unit)
+    promise = Guarantee.of(budget, recipe.decode, state, space.priors["membership"], unit)
     return {
         "queries": promise.queries,
         "contested": promise.contested,
@@ -223,7 +222,7 @@ def report_privacy(
         "odds_delta": None if promise.odds_limit is None else promise.odds_delta,
         "decoder": decoder,
         "votes": votes or recipe.votes,
-        "noise": budget.noise if check_decoder(decoder)[0] == "gaussian" else None,
+        "noise": budget.noise,
         "charging": budget.charging,
         "when_exhausted": budget.when_exhausted,
         "promise": promise.promise().to_json(),

@@ -10,10 +10,10 @@ from pacpredict.artifact.artifact import LEDGER, WITNESS, Artifact
 from pacpredict.artifact.make import store_models, train_missing
 from pacpredict.artifact.workshop import Workshop
 from pacpredict.core.belief import Belief
-from pacpredict.core.decode import Decoder
+from pacpredict.core.decode import Decoder, check_decoder
 from pacpredict.core.vote_rule import VoteRule, check_vote_rule
 from pacpredict.curator import Answers, Curator, report_privacy
-from pacpredict.exceptions import LedgerConflict
+from pacpredict.exceptions import InvalidInput, LedgerConflict
 from pacpredict.learners.learner import Learner
 from pacpredict.ledger.backup import back_up
 from pacpredict.ledger.export import export
@@ -86,7 +86,8 @@ class Deployment:
         trust
             Lets models be loaded from files that can name code to run: only for artifacts that are one's own.
         decode
-            Another decoder than the artifact's.
+            Another decoder than the artifact's. One that was fitted to `sample` with a limit on odds keeps to it: noise
+            would keep the limit only except with a small probability, which its promise does not mention.
         votes
             Another rule of votes than the artifact's: "plain", "leave-one-out" or "leave-two-out".
         to_look
@@ -99,6 +100,7 @@ class Deployment:
         if votes is not None:
             check_vote_rule(votes)  # before a ledger is opened
         artifact = Artifact.open(path, trust=trust)
+        _check_decoder_change(artifact.recipe, decode)
         home = home_of(artifact)
         if ledger is not None and not to_look:
             home.begin_at(ledger, anchor)
@@ -312,6 +314,18 @@ class Deployment:
 
     def __repr__(self) -> str:
         return f"Deployment({str(self.artifact.path)!r}, {self._ledger.ledger!r})"
+
+
+def _check_decoder_change(recipe: Recipe, decode: Decoder | None) -> None:
+    """Refuse noise where the promise of a channel, without an exception, was printed."""
+    if decode is None or recipe.budget.odds_limit is None or recipe.decode != "sample":
+        return
+    if check_decoder(decode)[0] == "gaussian":
+        raise InvalidInput(
+            "this deployment was fitted with sample, which keeps the odds limit in every history; with "
+            f"{decode} it would hold only except with probability {recipe.budget.odds_delta:g}. Leave --decode out, or "
+            "fit with argmax or map, which can be changed to sample later"
+        )
 
 
 def home_of(artifact: Artifact) -> Home:

@@ -10,7 +10,7 @@ from math import ceil, log2, sqrt
 from typing import Any, NamedTuple
 
 from pacpredict import defaults
-from pacpredict.core.decode import DECODERS_OF, Decoder
+from pacpredict.core.decode import DECODERS_OF, Decoder, NoiseRule
 from pacpredict.core.disclosure import success_with_known
 from pacpredict.core.vote_rule import VoteRule
 from pacpredict.show import factor_up, percent_up
@@ -28,12 +28,16 @@ FROM_THE_WHOLE_POOL = (
     "At small steps answers come from models of the whole pool, half of which were trained on any "
     "given record."
 )
-ABOUT_THE_POOL: Mapping[Decoder, str] = {
+_ABOUT_THE_POOL: Mapping[Decoder, str] = {
     "argmax": "With `argmax`, an answer is the common label where all models agree. Where they disagree it is noisy, "
     "and with three or more labels it follows the vote shares of all models at every step.",
     "map": "With `map`, an answer at a small step is the vote of all models.",
     "sample": "With `sample`, an answer at a small step is drawn in proportion to the votes of all models.",
 }
+_FAIR_ARGMAX = (
+    "With `argmax` and fair noise, an answer is the common label where all models agree, and where they disagree, at a "
+    "small step, any of the labels that some model votes for, with equal probability."
+)
 
 # What a rule of votes does about that: none of it is a theorem about the pool.
 _REDUCES = (
@@ -57,6 +61,8 @@ _NO_LIMIT = (
     "sentences above hold on average only."
 )
 _PLURALS = {"person": "people"}
+# The share of all others that honest replies tell, from which on they tell the training set.
+_NEARLY_ALL = 0.99
 
 
 class Promise(NamedTuple):
@@ -142,15 +148,24 @@ def _delta_clause(odds_delta: float | None) -> str:
     return f", except with probability {rounded_up:.2g}"
 
 
+def about_the_pool(decoder: Decoder, noise: NoiseRule | None) -> str:
+    """Say what answers by a decoder, with this noise if it has any, tell about the pool."""
+    return _FAIR_ARGMAX if decoder == "argmax" and noise == "fair" else _ABOUT_THE_POOL[decoder]
+
+
 def why_never(n_models: int, rate: float, unit: str) -> str:
     """Say what disclosed memberships tell about all others."""
     bits = round(log2(n_models))
     known = sorted({max(bits - 3, 1), bits, bits + 3, 2 * bits})
-    shares = [f"{100 * success_with_known(n_models, n, round(rate * n_models)):.1f}%" for n in known]
+    rates = [success_with_known(n_models, n, round(rate * n_models)) for n in known]
+    shares = [f"{100 * one:.1f}%" for one in rates]
+    # Right about nearly everyone is right about the set only if a guess that ignores the replies is not.
+    all_but = rates[-1] > _NEARLY_ALL and rate == 0.5
+    conclusion = f" So {known[-1]} honest replies all but publish the training set." if all_but else ""
     return (
         f"{n_models} subsets are only {log2(n_models):.3g} bits: someone who knows the subsets and the membership of "
         f"{_listed(known)} {plural(unit)} guesses the next {unit}'s membership correctly in {_listed(shares)} of "
-        f"cases, without asking the model anything. So {known[-1]} honest replies all but publish the training set."
+        f"cases, without asking the model anything.{conclusion}"
     )
 
 
@@ -182,15 +197,17 @@ def on_odds_limit(total_budget: float, odds_limit: float) -> list[str]:
 def explain_priors(bounds: Mapping[str, Mapping[str, Any]], unit: str) -> list[str]:
     """Say of each attack that succeeds in more than half of all cases without any answer why it does."""
     member, units = bounds["membership"]["prior"], plural(unit)
-    share = "half" if member == 0.5 else f"{percent_up(member)} or {percent_up(1 - member)}"
+    uneven = f"subsets do not hold half of the {units}, and a guess can go by that"
     is_shared = bounds["reconstruction"]["prior"] > member  # then several units have a record in common
     reasons = {
-        "membership": f"each {unit} is in {share} of the subsets, and a guess can go by that",
-        "group-any": f"each {unit} is in {share} of the subsets, so few subsets have none of several {units}",
+        "membership": uneven,
+        "group-any": f"each {unit} is in half of the subsets, so few subsets have none of several {units}"
+        if member == 0.5
+        else uneven,
         "group-exact": "there are few subsets, and few patterns in them",
         "reconstruction": f"several {units} have the same record, and it was trained on if any of them was drawn"
         if is_shared
-        else f"each record is in {share} of the subsets, and a guess can go by that",
+        else uneven,
         "full-set": "identical subsets count as one",
         "model": "models that gave the same label to everything they were compared on count as one",
     }

@@ -59,10 +59,11 @@ def factor_up(limit: float) -> str:
 
     With four significant digits, and at least two that tell it from 1.
     """
-    exact = Decimal(repr(limit)).exp()
-    digits = max(4, exact.adjusted() - (exact - 1).adjusted() + 2)
-    shown = Context(prec=digits, rounding=ROUND_CEILING).plus(exact).normalize()
-    return f"{shown:,f}" if shown < _MANY else f"{shown:.3e}"
+    logarithm = Decimal(repr(limit))
+    digits = max(4, 2 - logarithm.adjusted())  # two more than tell 1 + limit from 1
+    exact = Context(prec=digits + 30).exp(logarithm)
+    shown = Context(prec=digits, rounding=ROUND_CEILING).normalize(exact)
+    return f"{shown:,f}" if shown < _MANY else f"{shown:e}"
 
 
 def show_some(values: list[Any], most: int = 5) -> str:

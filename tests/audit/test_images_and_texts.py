@@ -18,6 +18,8 @@ SHORT = [
     "1",
     "--runs",
     "30",
+    "--sessions",
+    "4",
     "--retrain",
     "1",
     "--jobs",

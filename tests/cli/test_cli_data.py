@@ -68,7 +68,16 @@ def test_a_dry_run_for_programs(folder, capsys):
     assert code == 0
     columns = {one["name"]: one for one in found["columns"]}
     assert found["records"] > 200
-    assert set(columns["crp"]) == {"name", "type", "missing", "distinct", "action", "warnings", "problem"}
+    assert set(columns["crp"]) == {
+        "name",
+        "type",
+        "missing",
+        "distinct",
+        "action",
+        "warnings",
+        "pooled",
+        "problem",
+    }
     assert [columns[name]["type"] for name in ("admitted", "crp", "died", TARGET)] == [
         *("date", "number", "dropped", "target")
     ]
@@ -86,6 +95,8 @@ def test_what_is_said_reaches_the_artifact(folder, tmp_path, capsys):
         "diagnosis=category",
         "--weights",
         "w",
+        "--min-category",
+        "5",
     ]
     code, _, errors = run_here(
         capsys, "fit", folder / "stays.csv", "--config", folder / "stays.toml", *more, "--out", out, *QUICK
@@ -101,7 +112,7 @@ def test_what_is_said_reaches_the_artifact(folder, tmp_path, capsys):
     }
     code, output, _ = run_here(capsys, "show", out, "--columns")
     assert code == 0
-    assert any(line.split() == ["admitted", "date", "no", "2024-12-31"] for line in output.splitlines())
+    assert any(line.split() == ["admitted", "date", "2024-12-31"] for line in output.splitlines())
     code, output, _ = run_here(capsys, "show", out, "--columns", "--json")
     assert [column["name"] for column in json.loads(output)["columns"]] == list(kinds)
 
@@ -161,7 +172,7 @@ def test_numbers_with_separators(tmp_path, capsys):
     asked = {"amount": written, "cost": [f"{w},5" for w in written]}
     assert schema.digests(schema.rows(asked)) == schema.digests(schema.rows(plain))
     code, output, _ = run_here(capsys, "show", tmp_path / "a.pac", "--columns")
-    assert any(line.split() == ["cost", "number", "no", "1.234,5"] for line in output.splitlines())
+    assert any(line.split() == ["cost", "number", "1.234,5"] for line in output.splitlines())
     code, _, errors = run_here(capsys, "verify", tmp_path / "a.pac", "--models", "2", "--jobs", "1")
     assert code == 0, errors
     (tmp_path / "q.csv").write_text("amount;cost\n17.454;17.454,5\n17454;17454,5\n")
@@ -204,3 +215,21 @@ def test_a_file_that_is_no_toml(folder, tmp_path, capsys):
     assert code == 2
     assert "is no TOML file" in errors
     assert "line 1" in errors
+
+
+def test_categories_that_are_declared(tmp_path, capsys):
+    """A list of categories comes by the command line or the file, with any sign in its names; a minimum must be one."""
+    table = hospital(60)[["age", "diagnosis", TARGET]][:119].assign(**{"bed=a": ["A=1", "B:2"] * 59 + ["C"]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "t.toml").write_text('[types]\ndiagnosis = ["I10", "J11"]\n')
+    declared = ["--target", TARGET, "--config", tmp_path / "t.toml", "--types", "bed=a=category:A=1,B:2,Z"]
+    out = tmp_path / "a.pac"
+    code, _, errors = run_here(capsys, "fit", tmp_path / "t.csv", *declared, "--out", out, *QUICK)
+    assert code == 0, errors
+    listed = {column.name: column.categories for column in Artifact.open(out).schema.columns}
+    assert listed == {"age": (), "diagnosis": ("I10", "J11"), "bed=a": ("A=1", "B:2", "Z")}
+    code, output, _ = run_here(capsys, "verify", out, "--models", "2", "--jobs", "1", "--json")
+    assert json.loads(output)["models_identical"] == 2
+    options = ["--target", TARGET, "--dry-run", "--min-category", "0"]
+    code, _, errors = run_here(capsys, "fit", tmp_path / "t.csv", *options)
+    assert (code, "min_category must be a whole number of units from 1 on, got 0" in errors) == (2, True)

@@ -317,3 +317,30 @@ def test_rounding_of_a_million_updates_is_within_its_bound():
     assert np.abs(np.diff(log_belief) - np.diff(exact)).max() <= odds_limit._ROUNDING_OF_UPDATE * 10**6 * (
         depth + 1
     )
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), finite=st.booleans(), epsilon=st.sampled_from([0.02, 0.1, 1.0]))
+def test_batches_decide_as_single_queries_do(seed, finite, epsilon):
+    """A batch looks at the spread when it must, single queries each time: the histories are equal."""
+    rng = np.random.default_rng(seed)
+    votes = contested_votes(rng, 60, M, 3, dissent=0.3)
+    sizes = [np.unique(row).size - 1 for row in votes]
+    normals, uniforms = rng.standard_normal(sum(sizes)), rng.integers(UNITY, size=len(votes))
+    uniform = np.full(M, -math.log(M))
+
+    def run(pieces):
+        belief, how, done = uniform.copy(), [], 0
+        for n in pieces:
+            used, size = sum(sizes[:done]), sum(sizes[done : done + n])
+            answered, _, _ = answer_votes(
+                *(votes[done : done + n], 3, 5, 2.0**-12, finite, epsilon, 1e-3, False, False, done, 10**9),
+                *(normals[used : used + size], uniforms[done : done + n], belief, uniform, np.empty(size)),
+            )
+            how += answered.tolist()
+            done += n
+        return how, belief
+
+    batch, single = run([60]), run([1] * 60)
+    assert batch[0] == single[0]
+    assert np.array_equal(batch[1], single[1])

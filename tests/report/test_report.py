@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import unescape
 
@@ -17,7 +18,8 @@ from pacpredict.cli import main
 from pacpredict.core.bounds import success_bound
 from pacpredict.core.roc import tpr_bound
 from pacpredict.deployment import Deployment
-from pacpredict.promise import ABOUT_THE_POOL, NEVER_TELL, NOT_PROMISED, on_erasure, plain, why_never
+from pacpredict.mechanism.budget import Budget
+from pacpredict.promise import NEVER_TELL, NOT_PROMISED, about_the_pool, on_erasure, plain, why_never
 from pacpredict.report.facts import Moment, forecast, gather
 from pacpredict.report.page import render
 from pacpredict.show import percent_up
@@ -130,7 +132,17 @@ def test_each_decoder_has_its_words(home, decode):
     with Deployment.open(home, decode=decode) as deployment:
         page = render(gather(deployment, verify=False))
     text = text_of(page)
-    assert [name for name, words in ABOUT_THE_POOL.items() if plain(words) in text] == [decode]
+    told = {name: plain(about_the_pool(name, "least")) for name in ("argmax", "map", "sample")}
+    assert [name for name, words in told.items() if words in text] == [decode]
+
+
+def test_fair_noise_has_its_words(tmp_path):
+    """With fair noise `argmax` does not follow the vote shares, and the page does not say so."""
+    fit_small(tmp_path / "a.pac", how=replace(recipe(), budget=Budget(2.0**-8, 1.0, noise="fair")))
+    with Deployment.open(tmp_path / "a.pac") as deployment:
+        text = text_of(render(gather(deployment)))
+    assert plain(about_the_pool("argmax", "fair")) in text
+    assert "follows the vote shares" not in text
 
 
 def test_nothing_depends_on_the_secret(tmp_path):

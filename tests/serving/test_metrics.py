@@ -30,7 +30,7 @@ def test_figures(fitted, rows):
     """Spending, answers, refusals, requests and times are counted as they happen."""
     route = "/v2/models/{name}/infer"
     with LiveServer(curator_of(fitted), metrics=Counted()) as server:
-        for asked in (rows[:10], rows[5:15], [{**rows[0], "job": "pirate"}]):
+        for asked in (rows[:10], rows[5:15], [{**rows[0], "married": None, "hours": "x"}]):
             server.infer(tensors(asked))
         server.http.get("/nothing")
         server.http.get("/privacy", headers={"host": "elsewhere.example.com"})

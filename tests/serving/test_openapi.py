@@ -240,14 +240,14 @@ def test_examples_name_nobody(described):
     """A category that only occurred in records, or a label, is not among the examples; those declared may be."""
     shown = json.dumps([content.get("example") for *_, content in contents_of(described.description)])
     assert '"grade": "low"' in shown
-    assert '"job": null' in shown
+    assert '"job": "other"' in shown
     assert "<label>" in shown
     assert not re.search("clerk|nurse|smith", shown)
     table = pd.DataFrame({"job": ["clerk", "nurse"] * 10, "age": range(20)})  # never missing
     pool = Pool.of(table, ["a", "b", "b", "a"] * 5)
     examples = examples_of_queries("m", pool.schema, Labels(pool.classes), 0.5)
-    assert examples["Scoring"] == {"dataframe_records": [{"job": "<category>", "age": 1.5}]}
-    assert examples["text/csv"] == "job,age\n<category>,1.5\n"
+    assert examples["Scoring"] == {"dataframe_records": [{"job": "other", "age": 1.5}]}
+    assert examples["text/csv"] == "job,age\nother,1.5\n"
 
 
 def test_an_example_of_an_image():

@@ -248,6 +248,7 @@ def test_the_form_lists_what_the_owner_declared(browser, deployment):
             "low",
             "mid",
             "high",
+            "other",
         ]
         assert page.locator('#ask input[data-column="job"]').count() == 1
         assert not re.search("clerk|nurse|smith", page.content())

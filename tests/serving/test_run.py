@@ -81,7 +81,7 @@ def test_log_lines(home, rows):
     """The log has a line for each request, with nothing that was asked or answered."""
     with ServerProcess(home) as server:
         infer(server, rows[:1])
-        infer(server, [{**rows[0], "job": "pirate"}])
+        infer(server, [{**rows[0], "job": "pirate", "age": 1.5}])  # which is no INT64
         server.http.get("/x%0aFAKE LINE")
         server.stop()
     lines = [line for line in server.log if " INFO " in line and "live" not in line]

@@ -5,7 +5,7 @@ import json
 import pytest
 from live_server import NAME, LiveServer, ServerProcess
 from terminal import run_here
-from two_worlds import HERS, TYPES, clinic, queries, write_worlds
+from two_worlds import HERS, TYPES, clinic, queries, query, write_worlds
 
 from pacpredict.deployment import Deployment
 
@@ -132,3 +132,23 @@ def test_a_student_knows_the_public_rows_alone(what, learner, tmp_path, capsys):
     columns = {column["name"]: column["categories"] for column in found["with"]["columns"]}
     assert columns["diagnosis"] == ["Gaucher", "asthma", "flu", "gout", "lupus"]
     assert columns["ward"] == ["1", "2", "3", "7"]
+
+
+@pytest.mark.parametrize("charging", ["adaptive", "flat"])
+def test_repeats_do_not_tell_which_categories_are_listed(charging, tmp_path, capsys):
+    """A category that ten patients have is listed, without one of them it is not: numbers and charges are the same."""
+    table = clinic()
+    table.loc[table["patient"].isin([f"P{i:03d}" for i in range(10)]), "diagnosis"] = "lepra"
+    found = {}
+    for world, one in {"with": table, "without": table[table["patient"] != "P000"]}.items():
+        one.to_csv(tmp_path / f"{world}.csv", index=False)
+        fit(capsys, tmp_path / f"{world}.csv", tmp_path / f"{world}.pac", "--charging", charging)
+        with Deployment.open(tmp_path / f"{world}.pac") as deployment:
+            listed = deployment.artifact.schema.columns[2].categories
+            assert ("lepra" in listed) == (world == "with")
+            asked = [query(diagnosis=name) for name in ("zzz", "lepra", "other", "lepra")]
+            answers = [deployment.ask([row]).releases[0] for row in asked]
+        found[world] = [answer.sequence for answer in answers], [answer.charge > 0 for answer in answers]
+    assert found["with"][0] == found["without"][0] == [1, 2, 3, 2]
+    if charging == "flat":
+        assert found["with"][1] == found["without"][1] == [True, True, True, False]

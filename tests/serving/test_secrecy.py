@@ -113,7 +113,12 @@ def test_errors_quote_no_training_data(fitted, queries):
                 if reply.status_code != 200:
                     assert reply.status_code == 400
                     assert not any(f"'{category}'" in reply.text for category in known)
-        assert "pirate" in server.infer(tensors([{**queries[0], "job": "pirate"}])).text
+        assert (
+            "pirate"
+            in server.http.post(
+                "/invocations", json={"dataframe_records": [{**queries[0], "age": "pirate"}]}
+            ).text
+        )
 
 
 def test_time_says_nothing_of_the_secret(fitted, queries):

@@ -1,11 +1,25 @@
 """What tests of the audit attack: votes that remember some records, without any artifact."""
 
 import numpy as np
-from broken_lives import scene
+from voting import random_votes
 
 from pacpredict.audit.subject import Subject
 from pacpredict.core.priors import Records, attack_priors
 from pacpredict.mechanism.budget import Budget
+from pacpredict.training.subsets import balanced
+
+M, N_UNITS = 32, 40
+
+
+def scene(seed=0):
+    """Votes and subsets: of each unit a record that is more or less remembered, and records that few dissent on."""
+    rng = np.random.default_rng(seed)
+    membership = balanced(M, N_UNITS, rng)
+    forgets = rng.random((N_UNITS, M)) < rng.uniform(0, 0.4, (N_UNITS, 1))
+    remembered = (membership.T ^ forgets).astype(np.int16)
+    others = random_votes(rng, 60, M, 2, dissent=0.05)
+    votes = np.concatenate([remembered, others])
+    return votes[votes.min(axis=1) < votes.max(axis=1)], membership
 
 
 def subject_of(seed=0, *, step=2.0**-9, total=0.25, odds_limit=None, decode="argmax"):

@@ -40,7 +40,9 @@ def labels_of(table, n_classes=2, seed=0):
 
 
 def mixed_pool(n=120, n_classes=2, seed=0, **options):
+    """Return a pool of such records; the grades are declared, and the jobs are not."""
     table = mixed_table(n, seed)
+    options = {"types": {"grade": ["low", "mid", "high"]}, **options}
     return Pool.of(table, labels_of(table, n_classes, seed), **options)
 
 

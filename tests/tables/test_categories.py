@@ -161,7 +161,7 @@ def test_what_a_dry_run_says():
     assert (reports["x"].pooled, reports["x"].action) == (("b", "c"), "1 categories, 2 pooled")
     (pooled,) = [hint for hint in found.hints if "'other'" in hint]
     assert pooled == (
-        "categories that fewer than 10 records have become one, 'other': 2 in 'x' ('b', 'c'), 1 in 'z' ('q'); say "
+        "categories that fewer than 10 records have are pooled into 'other': 2 in 'x' ('b', 'c'), 1 in 'z' ('q'); say "
         "--person-per-row if each row is of another person, or declare a list that is public (--types "
         "COLUMN=category:A,B)"
     )
@@ -171,7 +171,7 @@ def test_what_a_dry_run_says():
     )
     named = survey(table, TableOptions("y", person="who", types={"x": ["a", "b", "c"]}))
     (pooled,) = named.hints
-    assert "fewer than 10 persons have become one, 'other': 1 in 'z' ('q'); declare a list" in pooled
+    assert "fewer than 10 persons have are pooled into 'other': 1 in 'z' ('q'); declare a list" in pooled
     assert not survey(table, TableOptions("y", min_category=1)).hints
     assert named.to_json()["columns"][1]["pooled"] == ("q",)
 
@@ -225,3 +225,21 @@ def test_one_person_makes_no_word_common():
     assert readings["x"].mistakes == ["x"]
     _, readings = settle_cells(table, TableOptions("y", person_per_row=True))
     assert not readings
+
+
+def test_values_that_are_not_listed_are_different_queries():
+    """Two unlisted values have different digests, one value has one digest however it is spelled, batched or joined."""
+    schema = Schema.infer({"ward": ["a"] * 12 + ["b"] * 12, "age": list(range(24))}, min_category=10)
+
+    def digests(*wards):
+        return schema.digests(schema.rows({"ward": list(wards), "age": [1.0] * len(wards)}))
+
+    one, two, other, listed, none = digests("zzz", "lepra", "other", "a", None)
+    assert len({one, two, other, listed, none}) == 5
+    assert digests("lepra") == [two], "whatever it came with"
+    assert digests("a", None) == [listed, none]
+    assert digests(7)[0] == digests("7")[0] == digests(7.0)[0] == digests("7.0")[0] != digests("8")[0]
+    rows = schema.rows({"ward": ["zzz", "a", "lepra"], "age": [1.0] * 3})
+    assert schema.digests(rows.take([2, 1])) == [two, listed]
+    assert schema.digests(rows.join([rows.take([1]), rows.take([0, 2])])) == [listed, one, two]
+    assert np.array_equal(schema.features(rows)[0], schema.features(rows)[2]), "models see no difference"

@@ -152,7 +152,10 @@ class Workshop:
 
     def _check_is_new(self) -> None:
         if self.path.exists():
-            raise InvalidArtifact(f"{self.path} exists already: choose another name, or remove it")
+            raise InvalidArtifact(
+                f"{self.path} exists already: open it to go on with it. Another fit is a further deployment, with a "
+                "secret and a budget of its own, and needs another name"
+            )
 
     def _settle_plan(self) -> None:
         """Go on only with the fit that was begun here."""

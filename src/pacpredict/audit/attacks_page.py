@@ -6,7 +6,9 @@ from typing import NamedTuple
 from pacpredict.audit.appendix import Attack
 from pacpredict.audit.cells import faint, measured, moved
 from pacpredict.audit.estimates import Estimate
+from pacpredict.audit.power import POWER
 from pacpredict.audit.run import Audit
+from pacpredict.audit.self_test.results import FALSE_ALARM
 from pacpredict.audit.words import ADVERSARIES, name_of, show
 from pacpredict.pages.document import bullets, figure, figures, legend, section
 from pacpredict.pages.dots import Dot, Line, dots
@@ -17,7 +19,7 @@ from pacpredict.pages.svg import Point, Scale, Series, plot, ticks
 _SIZES_SHOWN = ("-2", "-5", "-10")
 # The colour of each kind of target, and its words in a legend.
 KINDS = {"remembered": ("", "after those remembered best"), "ordinary": ("second", "after ordinary ones")}
-# What stands beside a claim, by whether it holds.
+# What stands beside a check, by whether it holds.
 _HOLDS: dict[bool | None, Child] = {True: "holds", False: tag("strong", "BROKEN"), None: "not checked"}
 
 
@@ -122,14 +124,18 @@ def _priors(attacks: Sequence[Attack]) -> Markup:
     )
 
 
-def claims_section(audit: Audit) -> Markup:
-    rows: list[list[Child]] = [[claim.claim, _HOLDS[claim.holds], claim.seen] for claim in audit.claims]
+def self_test_section(audit: Audit) -> Markup:
+    rows: list[list[Child]] = [
+        [one.check, _HOLDS[one.holds], one.statement, one.seen, one.noticeable] for one in audit.self_test
+    ]
     return section(
         "Does the mechanism do what is claimed?",
         tag(
             "p",
-            "Lives of the real mechanism over these votes, at a budget at which what is wrong can be seen. They draw "
-            "from a seeded generator; what is served draws from the operating system, which the last rows are about.",
+            f"Sessions with secrets of their own, {audit.plan.n_sessions:,} of them at the deployment's budget, opened "
+            "and asked as a server does. An auditor who knows their secrets recomputes what should have happened. An "
+            f"honest mechanism fails at most one of {1 / FALSE_ALARM:,.0f} self-tests. The last column says how large "
+            f"a breach would have been noticed with a chance of {100 * POWER:.0f}%.",
         ),
-        figures(["claim", "", "seen"], rows, n_words=3),
+        figures(["check", "", "claim", "seen", "noticeable"], rows, n_words=5),
     )

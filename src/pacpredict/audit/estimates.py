@@ -1,8 +1,7 @@
 """What was measured, how sure that is, and whether it is above a ceiling.
 
 All intervals are two-sided at LEVEL. A measured rate passes a ceiling if the whole interval lies above it. Those of
-`clopper_pearson`, `mean_of` and `variance_of` are proved for any number of trials, `rate_over_trials` and
-`students_mean` approximate.
+`clopper_pearson` and `mean_of` are proved for any number of trials, `rate_over_trials` and `students_mean` approximate.
 """
 
 import math
@@ -38,14 +37,6 @@ class Estimate(NamedTuple):
     def passes(self, ceiling: float) -> bool:
         """Tell whether the true rate is surely above a ceiling."""
         return self.low > ceiling
-
-
-class Finding(NamedTuple):
-    """A claim and whether what was seen contradicts it."""
-
-    claim: str
-    holds: bool | None  # None: it was not checked
-    seen: str  # in words
 
 
 class TruePositives(NamedTuple):
@@ -120,16 +111,6 @@ def least_to_tell(ceiling: float, *, of_means: bool) -> int | None:
         return None
     tail = (1 - LEVEL) / 2 / (_STAKES.size if of_means else 1)
     return math.floor(math.log(tail) / math.log(ceiling)) + 1
-
-
-def variance_of(squares: npt.ArrayLike) -> Estimate:
-    """Return the variance of independent normals about 0, given their squares, with the exact interval."""
-    from scipy.special import gammaincinv  # noqa: PLC0415
-
-    given, tail = np.asarray(squares, np.float64), (1 - LEVEL) / 2
-    half, total = given.size / 2, float(given.sum())
-    low, high = (total / (2 * float(gammaincinv(half, p))) for p in (1 - tail, tail))
-    return Estimate(total / given.size, low, high)
 
 
 def students_mean(values: npt.ArrayLike) -> Estimate:

@@ -122,6 +122,7 @@ def _play_all(
     for run in range(secrets.size):
         log_belief[:] = -math.log(m)
         seen[:] = -math.log(m)
+        ground.spread[0] = np.inf
         # An adversary who sees everything believes what the mechanism believes.
         eyes = log_belief if which[1] == _HISTORY else seen
         largest[run], released[run] = _play(

@@ -1,6 +1,6 @@
 """An audit as a page: one long screen, or some sheets of paper. No script, no request to anywhere."""
 
-from pacpredict.audit.attacks_page import appendix_section, claims_section, duels_section
+from pacpredict.audit.attacks_page import appendix_section, duels_section, self_test_section
 from pacpredict.audit.cells import faint, said
 from pacpredict.audit.futures_page import found_section, futures_section
 from pacpredict.audit.presence_page import presence_section
@@ -26,7 +26,7 @@ def render(audit: Audit) -> str:
         found_section,
         duels_section,
         appendix_section,
-        claims_section,
+        self_test_section,
         presence_section,
     )
     sections = [part(audit) for part in parts]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pacpredict.audit.estimates import LEVEL, clopper_pearson, mean_passes
+from pacpredict.audit.estimates import clopper_pearson, mean_passes
 
 # Of breaches that are said to be noticeable this share is noticed.
 POWER = 0.95
@@ -50,13 +50,6 @@ def noticeable_means(n: int, ceiling: float) -> Noticeable | None:
         low, high = (low, middle) if mean_passes(np.full(n, middle), ceiling) else (middle, high)
     needed = _fewest(n, lambda hits: mean_passes(np.arange(n) < hits, ceiling))
     return None if needed is None else Noticeable(ceiling, high, _rate_for(needed, n))
-
-
-def noticeable_variance(n: int) -> float:
-    """Return the share of its claimed variance below which the noise of n releases is too little with chance POWER."""
-    from scipy.special import gammaincinv  # noqa: PLC0415  # takes time to import
-
-    return float(gammaincinv(n / 2, (1 - LEVEL) / 2) / gammaincinv(n / 2, POWER))
 
 
 def _fewest(n: int, is_noticed: Callable[[int], bool]) -> int | None:

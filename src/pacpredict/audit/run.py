@@ -14,12 +14,7 @@ import numpy as np
 from pacpredict.artifact.artifact import Artifact
 from pacpredict.audit.adversaries import N_STEPS, TOTAL, Adversary, Bout, Duel, choose_targets, duel
 from pacpredict.audit.appendix import Attack, Futures, attack_all, points_of
-from pacpredict.audit.claims import examine
-from pacpredict.audit.estimates import Finding
 from pacpredict.audit.games import Reading, Rules
-from pacpredict.audit.lives import DELTA, STEP
-from pacpredict.audit.lives import ODDS_LIMIT as LIVES_ODDS_LIMIT
-from pacpredict.audit.lives import TOTAL as LIVES_TOTAL
 from pacpredict.audit.membership import (
     N_LOOKS,
     Inference,
@@ -33,6 +28,10 @@ from pacpredict.audit.membership import (
 from pacpredict.audit.presence import Presence
 from pacpredict.audit.presences import check_retrained, presences
 from pacpredict.audit.search import search
+from pacpredict.audit.self_test.mechanism import served_mechanism
+from pacpredict.audit.self_test.results import Result
+from pacpredict.audit.self_test.run import n_stages, run_self_test
+from pacpredict.audit.self_test.stages import N_RELEASES, N_SESSIONS
 from pacpredict.audit.subject import Subject, check_memory, check_pool
 from pacpredict.core.decode import Decoder
 from pacpredict.core.plan import propose_odds_limit
@@ -40,9 +39,6 @@ from pacpredict.core.simulate import Simulation
 from pacpredict.core.vote_rule import VoteRule
 from pacpredict.exceptions import InvalidInput
 from pacpredict.mechanism.budget import Budget
-from pacpredict.mechanism.ledger import MemoryLedger
-from pacpredict.mechanism.secret import Secret
-from pacpredict.mechanism.session import Session
 from pacpredict.rows.kind import AnyRows
 from pacpredict.training.fit import Progress, no_progress
 from pacpredict.training.pool import Pool
@@ -52,8 +48,11 @@ from pacpredict.types import IntArray, Votes
 _LARGER_STEPS = 2000
 # Futures with a larger total are cheap, and there are so many more of them.
 _LARGER_TRIALS = 10
-# Parts of an audit but for games, as its progress counts them: two of futures, two of other attacks, claims, presence.
-_N_PARTS = 6
+# Parts of an audit but for games and the self-test, as its progress counts them: two of futures, two of other attacks,
+# presence.
+_N_PARTS = 5
+# Bytes that a self-test keeps of each number that was released.
+_BYTES_PER_RELEASE = 256
 _N_KINDS = 2  # of targets
 
 
@@ -64,6 +63,7 @@ class Plan(NamedTuple):
     n_queries: int = 100_000  # contested ones, in each future
     n_targets: int = 10  # of each kind, for adversaries who are after one
     n_runs: int = 50  # against each of them
+    n_sessions: int = N_SESSIONS  # of the self-test, as they are served
     n_retrained: int = 0  # records without which all models are trained again
     seed: int = 1
     n_jobs: int = -1  # threads, and models trained at a time; -1: one per core
@@ -80,7 +80,7 @@ class Audit:
     attacks: list[Attack]  # at the end of the deployment's own futures
     larger_attacks: list[Attack]
     duels: list[Duel]
-    claims: list[Finding]
+    self_test: list[Result]
     presences: dict[str, list[Presence]]  # by what records, and how the world without them was found
 
 
@@ -104,7 +104,9 @@ def audit(
         subject, plan, None if public is None else artifact.ensemble(rule=subject.rule).votes(public)
     )
     players = _players(subject)
-    n_parts = _N_PARTS + _N_KINDS * (1 + len(players))
+    mechanism = served_mechanism(artifact.ensemble(), artifact.recipe, decode)
+    n_tests = n_stages(mechanism, subject.votes)
+    n_parts = _N_PARTS + n_tests + _N_KINDS * (1 + len(players))
     done = iter(range(1, n_parts + 1))
 
     def step() -> None:
@@ -121,8 +123,9 @@ def audit(
     larger_attacks = attack_all(subject, larger_future, points=points)
     step()
     duels = list(_duels(artifact, pool, subject, plan, players, step))
-    claims = examine_mechanism(subject, plan.seed)
-    step()
+    self_test = run_self_test(
+        mechanism, subject.votes, seed=plan.seed, n_sessions=plan.n_sessions, progress=lambda *_: step()
+    )
     found_presences = dict(presences(artifact, pool, subject, plan.n_retrained, plan.seed, plan.n_jobs))
     step()
     return Audit(
@@ -135,7 +138,7 @@ def audit(
         attacks,
         larger_attacks,
         duels,
-        claims,
+        self_test,
         found_presences,
     )
 
@@ -169,6 +172,7 @@ def _check(plan: Plan) -> None:
         ("n_queries", 1),
         ("n_targets", 1),
         ("n_runs", 2),
+        ("n_sessions", 2),
         ("n_retrained", 0),
     ):
         if getattr(plan, name) < least:
@@ -179,7 +183,8 @@ def _needed(artifact: Artifact, plan: Plan) -> int:
     """Return the bytes that an audit takes, about, before any model has voted."""
     n_models, n_units = artifact.recipe.n_models, artifact.space.units.count
     trials = _LARGER_TRIALS * plan.n_trials
-    return memory_needed(n_models, n_units, trials, N_LOOKS) + artifact.n_records * n_models * 16
+    self_test = plan.n_sessions * N_RELEASES * _BYTES_PER_RELEASE
+    return memory_needed(n_models, n_units, trials, N_LOOKS) + artifact.n_records * n_models * 16 + self_test
 
 
 def _all_questions(subject: Subject, plan: Plan, public: Votes | None) -> dict[Strategy, Questions]:
@@ -275,37 +280,3 @@ def _found(artifact: Artifact, pool: Pool, subject: Subject, targets: IntArray, 
         )
         for target in targets
     ]
-
-
-def examine_mechanism(subject: Subject, seed: int) -> list[Finding]:
-    """Play lives of the real session over these votes, at a budget at which what is wrong can be seen.
-
-    Those that draw as what is served does keep to the deployment's own step, at which there is far more noise.
-    """
-    claimed = Budget(
-        STEP,
-        LIVES_TOTAL,
-        charging=subject.budget.charging,
-        # Whatever this deployment does at its end: so that the belief answers in every life, and can be tested.
-        when_exhausted="belief",
-        odds_limit=None if subject.budget.odds_limit is None else LIVES_ODDS_LIMIT,
-        odds_delta=DELTA,
-        noise=subject.budget.noise,
-    )
-    step = min(STEP, subject.budget.step)
-    served = replace(claimed, step=step, total=claimed.total_steps * step)
-
-    def begin(secret: Secret, ledger: MemoryLedger, rng: np.random.Generator | None) -> Session:
-        return Session(
-            subject.n_classes,
-            served if rng is None else claimed,
-            subject.n_models,
-            secret=secret,
-            decode=subject.decode,
-            ledger=ledger,
-            generator=rng,
-        )
-
-    votes = subject.votes[subject.contested()]
-    finite = subject.mechanism == "channel"
-    return examine(begin, claimed, votes, subject.membership, finite=finite, seed=seed, served=served)

@@ -24,8 +24,8 @@ ASSUMED = (
 )
 NOT_TESTED = (
     "Side channels: times, memory, backups, and whoever can read the secret's file.",
-    "How this deployment's own secret was drawn and is kept, and what its server, its ledger and restarts make of it.",
-    "By lives of the mechanism: questions on which models give three labels or more, and requests of several rows.",
+    "This deployment's own secret, ledger and server: the self-test opens sessions of its own.",
+    "A mechanism that notices that it is being tested, and breaches smaller than the self-test says it would notice.",
     "Other deployments over the same records.",
     "Questions that no search of this audit found. The ceilings hold for these, too.",
     "Whether a record is in the pool, of which nothing is promised: by times, or by which of the other labels comes.",
@@ -54,7 +54,11 @@ def broken(audit: Audit) -> Iterator[str]:
             yield f"{attack.question!r} succeeded in {show(attack.success.value)}, at most {show(attack.ceiling)}"
     for duel in audit.duels:
         yield from _broken_duel(duel)
-    yield from (f"{claim.claim}: {claim.seen}" for claim in audit.claims if claim.holds is False)
+    yield from (
+        f"self-test {one.check!r} failed ({one.statement}): {one.seen}"
+        for one in audit.self_test
+        if one.holds is False
+    )
 
 
 def _broken_future(found: Inference) -> Iterator[str]:
@@ -109,12 +113,10 @@ def unsure(audit: Audit) -> Iterator[str]:
                 f"{show(duel.ceiling)}."
             )
     skipped: dict[str, list[str]] = {}
-    for claim in audit.claims:
-        if claim.holds is None:
-            skipped.setdefault(claim.seen.removeprefix("not checked: "), []).append(claim.claim)
-    yield from (
-        f"Not checked, of what the mechanism claims: {', '.join(skipped[why])}; {why}." for why in skipped
-    )
+    for one in audit.self_test:
+        if one.holds is None:
+            skipped.setdefault(one.seen.removeprefix("not checked: "), []).append(one.check)
+    yield from (f"Not checked by the self-test: {', '.join(skipped[why])}; {why}." for why in skipped)
 
 
 def verdict(audit: Audit) -> list[str]:
@@ -172,6 +174,8 @@ def noticeable(audit: Audit) -> Iterator[str]:
             "A success above what is promised would have been noticed, with a chance of "
             f"{100 * POWER:.0f} %: {'; '.join(seen)}. A smaller breach may pass."
         )
+    if by_self_test := [one.noticeable for one in audit.self_test if one.noticeable]:
+        yield f"The self-test would have noticed, with the same chance: {'; '.join(by_self_test)}."
 
 
 def _share_of_the_way(duel: Duel) -> str:

@@ -2,6 +2,7 @@
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pacpredict.audit.estimates import Estimate
     from pacpredict.audit.live import LedgerReview
     from pacpredict.audit.run import Audit
+    from pacpredict.audit.self_test.negative_control import Control
     from pacpredict.rows.kind import AnyRows
 
 _OWN = "own"  # the ledger of the artifact
@@ -40,6 +42,7 @@ _PLANNED = {
     "queries": "n_queries",
     "targets": "n_targets",
     "runs": "n_runs",
+    "sessions": "n_sessions",
     "retrain": "n_retrained",
     "seed": "seed",
     "jobs": "n_jobs",
@@ -67,6 +70,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--runs", type=count, metavar="N", help="games against each of them (default: 50)")
     parser.add_argument(
+        "--sessions",
+        type=count,
+        metavar="N",
+        help="sessions of the self-test; four times as many notice half the shift (default: 512)",
+    )
+    parser.add_argument(
         "--retrain",
         type=count,
         metavar="N",
@@ -87,6 +96,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="instead: what the releases so far have revealed, from the ledger in the artifact or at a URL; it names "
         "units, and is for the owner only",
     )
+    parser.add_argument(
+        "--negative-control",
+        action="store_true",
+        help="instead: run the self-test on this mechanism broken in several ways, and show what is caught",
+    )
     add_ledger_password(parser)
     add_anchor(parser)
     add_json(parser)
@@ -99,7 +113,9 @@ def _run(arguments: Namespace) -> None:
     from pacpredict.kernels import compile_once  # noqa: PLC0415  # takes time to import
 
     compile_once()
-    if arguments.ledger is None:
+    if arguments.negative_control:
+        _run_negative_control(arguments)
+    elif arguments.ledger is None:
         _run_simulated(arguments)
     else:
         _run_live(arguments)
@@ -204,9 +220,55 @@ def _run_live(arguments: Namespace) -> None:
         _print_review(found)
 
 
+def _run_negative_control(arguments: Namespace) -> None:
+    from pacpredict.artifact.artifact import Artifact  # noqa: PLC0415
+    from pacpredict.audit.run import Plan  # noqa: PLC0415
+    from pacpredict.audit.self_test.mechanism import served_mechanism  # noqa: PLC0415
+    from pacpredict.audit.self_test.negative_control import N_SESSIONS, run_negative_control  # noqa: PLC0415
+    from pacpredict.audit.subject import Subject  # noqa: PLC0415
+    from pacpredict.cli.data import read_pool_of  # noqa: PLC0415
+    from pacpredict.cli.progress import progress_bar  # noqa: PLC0415
+
+    artifact = Artifact.open(arguments.artifact, trust=arguments.trust, blind=True)
+    subject = Subject.of(artifact, read_pool_of(artifact, arguments.data), decode=arguments.decode)
+    subject.contested()  # refuses a pool on which all models agree
+    with progress_bar("self-tests") as progress:
+        controls = run_negative_control(
+            served_mechanism(artifact.ensemble(), artifact.recipe, arguments.decode),
+            subject.votes,
+            seed=Plan().seed if arguments.seed is None else arguments.seed,
+            n_sessions=arguments.sessions or N_SESSIONS,
+            progress=progress,
+        )
+    wrong = [one for one in controls if not one.is_right]
+    if arguments.json:
+        told = [{**one._asdict(), "is_right": one.is_right} for one in controls]
+        print_json({"holds": not wrong, "controls": told})
+    else:
+        _print_controls(controls)
+    if wrong:
+        raise PromiseBroken(
+            f"{len(wrong)} of {len(controls)} mechanisms were not judged as they should be: see above. More --sessions "
+            "notice smaller breaches"
+        )
+
+
+def _print_controls(controls: "Sequence[Control]") -> None:
+    rows = [
+        (one.sabotage or "nothing", one.leak, one.failed[0] if one.failed else "passes") for one in controls
+    ]
+    print_table("The self-test of this mechanism, broken on purpose", ("broken", "leaks", "caught by"), rows)
+    caught = sum(bool(one.failed) for one in controls if one.sabotage is not None)
+    print(f"\n{caught} of {len(controls) - 1} broken mechanisms were caught.")
+
+
 def _refuse_other_way(arguments: Namespace) -> None:
     """Say what is no part of simulating futures, or of looking at a ledger, instead of passing over it."""
-    if arguments.ledger is None:
+    if arguments.negative_control:
+        names = ["ledger", "anchor", "ledger_password_file", "report", "public"]
+        names += [name for name in _PLANNED if name not in {"sessions", "seed"}]
+        why = "is no part of a negative control: leave it or --negative-control out"
+    elif arguments.ledger is None:
         names = ["anchor", "ledger_password_file"]
         why = "is for looking at a ledger: say --ledger, too, or leave it out"
     else:
@@ -246,7 +308,7 @@ AUDIT = Command(
     summary="attack simulated futures of a deployment, or see what its ledger revealed",
     description="Make the strongest attacks there are against simulated futures of a deployment, and set them beside\n"
     "what is promised. Neither the secret nor the ledger is touched. With --ledger: what the releases so far have\n"
-    "revealed.",
+    "revealed. With --negative-control: whether the self-test catches this mechanism once it is broken.",
     example="pacpredict audit census.pac --report audit.html",
     add_arguments=_add_arguments,
     run=_run,

@@ -55,7 +55,7 @@ def units_in_words(about: dict[str, Any]) -> str:
 def print_columns(columns: Sequence["Column"]) -> None:
     """Print the columns that queries to an artifact need."""
     rows = [(_short(column.name), column.kind, _short(_values(column))) for column in columns]
-    print_table("Columns, any of which may be missing", ("column", "type", "values"), rows)
+    print_table("Columns (any value may be missing)", ("column", "type", "values"), rows)
 
 
 def _values(column: "Column") -> str:

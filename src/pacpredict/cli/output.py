@@ -58,7 +58,10 @@ def _is_device(path: Path) -> bool:
 def check_new_folder(path: Path) -> None:
     """Refuse a place where no folder can be made, before hours are spent on what shall be in it."""
     if os.path.lexists(path):
-        raise InvalidInput(f"{path} exists already: choose another name, or remove it")
+        raise InvalidInput(
+            f"{path} exists already: choose another name. If it is a deployment, go on with it by `pacpredict serve`: "
+            "another fit is a further deployment, with a secret and a budget of its own"
+        )
     check_outside(path)
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     try:

@@ -95,7 +95,8 @@ def _print_privacy(privacy: dict[str, Any], unit: str) -> None:
         ("spent", f"{spent:.6g} of {total:.6g} nats ({100 * spent / total:.4f}%)"),
         ("each answer, at most", nats(privacy["step_budget_nats"])),
         ("charged", "where models disagree" if privacy["charging"] == "adaptive" else "for every answer"),
-        ("decoder", f"{privacy['decoder']}{', fair noise' if privacy['noise'] == 'fair' else ''}"),
+        ("decoder", privacy["decoder"]),
+        ("noise of argmax and map", privacy["noise"]),
         ("votes", privacy["votes"]),
         ("odds limit", "none" if privacy["odds_limit"] is None else f"{privacy['odds_limit']:g}"),
     ]

@@ -42,6 +42,16 @@ def spread_of(log_belief: FloatArray, log_prior: FloatArray, n_updates: int) -> 
 
 
 @compiled
+def most_moved(distance: float, n_updates: int) -> float:
+    """Bound how much larger the bound on the spread is after a release that moved log-likelihoods by `distance`.
+
+    Deeper logarithms are rounded more, in all updates so far; the last term is the rounding of this one, for logarithms
+    down to -1000.
+    """
+    return distance * (1.0 + _ROUNDING_OF_UPDATE * (n_updates + 2)) * _UP + 1024 * _ROUNDING_OF_UPDATE
+
+
+@compiled
 def _rounding(depth: float, n_updates: int) -> float:
     """Bound the error of a difference of log-likelihoods, if no logarithm of the belief is below -depth."""
     return _ROUNDING_OF_UPDATE * (n_updates + 1) * (depth + 1.0)

@@ -8,7 +8,14 @@ from pacpredict import defaults
 from pacpredict.core.bounds import budget_for_success, success_bound
 from pacpredict.core.roc import DEFAULT_FPR, budget_for_tpr, tpr_bound, tpr_for_epsilon
 from pacpredict.core.rounding import float_down, float_up
-from pacpredict.core.scalars import TOO_LARGE_BUDGET, check_budget, check_prior, check_rate, check_success
+from pacpredict.core.scalars import (
+    LARGEST_ODDS_LIMIT,
+    TOO_LARGE_BUDGET,
+    check_budget,
+    check_prior,
+    check_rate,
+    check_success,
+)
 from pacpredict.exceptions import InvalidPlan
 
 _SPREADS = 12.0
@@ -101,7 +108,7 @@ def propose_odds_limit(total_budget: float) -> float:
     """
     limit = _SPREADS * math.sqrt(2.0 * check_budget(total_budget, "total_budget"))
     unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
-    return float(f"{math.floor(limit / unit) * unit:.1e}")
+    return min(float(f"{math.floor(limit / unit) * unit:.1e}"), LARGEST_ODDS_LIMIT)
 
 
 def _require_two(queries: float | None, targets: dict[str, float | None], step_budget: float | None) -> None:

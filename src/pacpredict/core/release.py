@@ -42,13 +42,14 @@ class Ground(NamedTuple):
 
     log_belief: FloatArray
     log_prior: FloatArray
+    spread: FloatArray  # (1,) of log-likelihoods: a bound, which grows until all subsets are looked at again
     space: kernel.Workspace
 
 
 @compiled_allocating
 def lay_ground(log_belief: FloatArray, log_prior: FloatArray, k: int) -> Ground:
     """Allocate what releases with up to k voted classes need."""
-    return Ground(log_belief, log_prior, kernel.make_workspace(k, log_belief.size))
+    return Ground(log_belief, log_prior, np.full(1, np.inf), kernel.make_workspace(k, log_belief.size))
 
 
 @compiled_into_callers
@@ -77,11 +78,13 @@ def answer_contested(
 
 @compiled
 def _fits(reach: float, terms: Terms, contested: int, ground: Ground) -> bool:
-    """Tell whether log-likelihoods may move against each other by `reach`, whichever subsets they are of."""
-    if terms.epsilon == math.inf:
-        return True
-    spread = odds_limit.spread_of(ground.log_belief, ground.log_prior, contested)
-    return spread + reach <= terms.epsilon
+    """Tell whether log-likelihoods may move against each other by `reach`, whichever subsets they are of.
+
+    A bound from earlier releases is never below the spread itself, so the decision does not depend on batches.
+    """
+    if ground.spread[0] + reach > terms.epsilon < math.inf:
+        ground.spread[0] = odds_limit.spread_of(ground.log_belief, ground.log_prior, contested)
+    return ground.spread[0] + reach <= terms.epsilon
 
 
 @compiled
@@ -128,6 +131,9 @@ def _answer_with_noise(
     entries = space.entries[:k]
     coordinates.weigh_classes(axes, variance, space.noisy, heaviest, gain, entries)
     by_map, log_evidence = kernel.decode_map(mass, gain)
+    ground.spread[0] += odds_limit.most_moved(
+        -kernel.smallest(gain), contested
+    )  # decode_map has made the largest gain 0
     _learn(query, gain, log_evidence, contested, ground)
     return RELEASED, kernel.decode_argmax(entries), by_map
 
@@ -160,6 +166,7 @@ def _answer_through_channel(
     odds = coupled / weights[drawn]
     gain[:] = 0.0
     gain[drawn] = math.log1p(odds)
+    ground.spread[0] += odds_limit.most_moved(gain[drawn], contested)
     _learn(query, gain, math.log1p(mass[drawn] * odds), contested, ground)
     return RELEASED, drawn, drawn
 

@@ -11,6 +11,9 @@ from pacpredict.exceptions import InvalidBudget, InvalidModelCount, InvalidProba
 # would vanish in the last digit of what it is added to; promises end at 1 nat, or a few.
 SMALLEST_BUDGET, TOO_LARGE_BUDGET = 1e-300, 1e9
 
+# Odds that may move by e^700 are not limited in any number that a computer has.
+LARGEST_ODDS_LIMIT = 700.0
+
 
 def check_budget(nats: float, name: str = "budget_nats") -> float:
     """Return a finite number of nats for which noise is a finite positive number as well."""
@@ -80,9 +83,10 @@ def check_epsilon(epsilon: float) -> float:
 def check_odds_limit(epsilon: float) -> float:
     """Return a limit on how far log-odds may move: above 0 and finite."""
     value = as_float(epsilon, "odds_limit", InvalidProbability)
-    if not 0 < value < math.inf:
+    if not 0 < value <= LARGEST_ODDS_LIMIT:
         raise InvalidProbability(
-            f"odds_limit, the limit on log-odds, must be above 0 and finite, got {epsilon!r}; None means no limit"
+            f"odds_limit must be above 0 and at most {LARGEST_ODDS_LIMIT:g}, got {epsilon!r}; None (--odds-limit none) "
+            "means no limit"
         )
     return value
 

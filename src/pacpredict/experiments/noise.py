@@ -156,7 +156,7 @@ def print_tables(found: dict[str, Any]) -> None:
         cells = [row[decoder] for decoder in DECODERS for row in both]
         print(f"{step:<8}" + "".join(f"{cell['mean']:>13.2f}%{cell['sd']:>7.2f}" for cell in cells))
     print(f"\n{'':<29}" + "".join(f"   {noise + ' noise':<34}" for noise in NOISE_RULES).rstrip())
-    print("own label, and found at 1%   " + "      in    out      one    1,000   " * 2)
+    print("own label, and found at 1%   " + "   ".join(["      in    out      one    1,000"] * 2))
     for (which, answerer, step), pair in groupby(found["presence"], key=_about):
         print(f"{which:<11}{answerer:<10}{step:<8}" + "".join(map(_cells, pair)).rstrip())
 

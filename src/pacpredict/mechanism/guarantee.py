@@ -26,8 +26,8 @@ class Guarantee:
     fpr, tpr
         A rate of false alarms, and the highest rate of members that any test of membership finds at that rate.
     odds_limit, odds_delta
-        How far the log-odds of any statement about the training set move at most, in every history but for a
-        probability of `odds_delta`, whatever else an attacker knows about it. Without Gaussian noise `odds_delta` is 0.
+        How far the log-odds of any statement about the training set move at most, in every history except with
+        probability `odds_delta`, whatever else an attacker knows about it. Without Gaussian noise `odds_delta` is 0.
         `odds_limit` is None if there is no limit.
     unit
         Whose membership these figures are about, "person" or "record"; None if the prior is that of another attack.
@@ -55,13 +55,16 @@ class Guarantee:
         prior: float = 0.5,
         unit: str | None = None,
     ) -> "Guarantee":
-        """State what a budget promises; `state` is None before anything was answered."""
+        """State what a budget promises with a decoder; `state` is None before anything was answered.
+
+        Labels of a channel keep the limit on odds always, unless noise was ever used in the same history.
+        """
         queries, contested, spent = (
             (0, 0, 0) if state is None else (state.sequence, state.contested, state.spent_steps)
         )
         mechanism, _ = check_decoder(decode)
-        noisy = budget.total_steps if mechanism == "gaussian" else 0 if state is None else state.noisy
-        odds_delta = min(noisy * budget.step_delta, budget.odds_delta)
+        is_noisy = mechanism == "gaussian" or (state is not None and state.noisy > 0)
+        odds_delta = budget.odds_delta if is_noisy else 0.0
         return cls(
             queries=queries,
             contested=contested,

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pacpredict.pages.markup import Child, Markup, tag
+from pacpredict.show import percent_up
 
 _WIDTH, _HEIGHT = 640.0, 170.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 12.0, 12.0, 24.0
@@ -47,7 +48,7 @@ def file_of(drawn: Markup, describes: str) -> str:
 def reach(prior: float, success: float) -> Markup:
     """Draw, on a scale from 0 to 100 %, what a guess reaches without any answer and what answers may add."""
     width, height = 200.0, 12.0
-    says = f"{100 * prior:.2f}% before any answer, at most {100 * success:.2f}% ever"
+    says = f"{percent_up(prior)} before any answer, at most {percent_up(success)} ever"
     return picture(
         width,
         height,

@@ -12,10 +12,10 @@ from pacpredict.pages.sentences import marked
 from pacpredict.pages.svg import Point, histogram, over_time, reach
 from pacpredict.pages.words import day, power
 from pacpredict.promise import (
-    ABOUT_THE_POOL,
     ABOUT_VOTES,
     FROM_THE_WHOLE_POOL,
     NEVER_TELL,
+    about_the_pool,
     on_erasure,
     plural,
     promise_from,
@@ -92,7 +92,7 @@ def _who(about: dict[str, Any]) -> str:
     whose = "with all of their records" if unit == "person" else "each with all that are identical to it"
     return (
         f"{about['units']:,} {units}, {whose}: {about['records']:,} records in all, the pool. What is protected is "
-        f"which half of them was the training set, and so, for every {unit}, whether it was in it."
+        f"which half of them was the training set, and so whether any given {unit} was in it."
     )
 
 
@@ -103,9 +103,9 @@ def _how_much(report: Facts) -> Markup:
 
 
 def _unprotected(report: Facts) -> list[Child]:
-    about = report.about
+    about, noise = report.about, report.privacy["noise"]
     pool = " ".join(
-        [ABOUT_THE_POOL[decoder] for decoder in report.decoders]
+        [about_the_pool(decoder, noise) for decoder in report.decoders]
         + [ABOUT_VOTES[rule] for rule in report.vote_rules]
     )
     several = f"Several records of one person: the figures are for one {_unit(about)}. For people, fit with --person."

@@ -23,6 +23,7 @@ from pacpredict.tables.values import (
     is_number,
     is_storable,
     other_spellings,
+    spelled,
 )
 from pacpredict.types import FloatArray
 
@@ -94,6 +95,13 @@ class Column:
     def texts(self, values: Values) -> tuple[str, ...]:
         """Return the values of a text column, "" where one is missing."""
         return tuple(self._text(row, value) for row, value in enumerate(values))
+
+    def unlisted(self, values: Values, codes: FloatArray) -> tuple[str, ...]:
+        """Return the values that are "other", spelled alike however they came, and "" for all others."""
+        other = self.n_codes - 1
+        return tuple(
+            spelled(value) if code == other else "" for value, code in zip(values, codes, strict=True)
+        )
 
     def decode(self, numbers: FloatArray) -> list[Category | None]:
         """Return the values that numbers of this column stand for, None where one is missing."""

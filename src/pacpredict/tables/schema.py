@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Column", "Kind", "Rows", "Schema", "Types"]
 
 # Changes when the bytes below it do, so that digests of two versions are never mistaken for each other.
-_DIGEST_VERSION = b"pacpredict row 1\n"
+_DIGEST_VERSION = b"pacpredict row 2\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,9 @@ class Rows:
     texts: dict[
         int, tuple[str, ...]
     ]  # by position of the column, whose number is 0, or NaN where it is missing
+    # Values of categories that are not listed, likewise, and "" elsewhere. Models do not see them, but queries that
+    # differ in them are different: otherwise free repeats would tell which categories are listed.
+    unlisted: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -63,7 +66,8 @@ class Rows:
         """Return the rows at some positions, or those where a boolean array is true."""
         chosen = np.arange(len(self))[np.asarray(indices)]
         texts = {j: tuple(texts[i] for i in chosen) for j, texts in self.texts.items()}
-        return Rows(self.numbers[chosen], texts)
+        unlisted = {j: tuple(values[i] for i in chosen) for j, values in self.unlisted.items()}
+        return Rows(self.numbers[chosen], texts, unlisted)
 
     @classmethod
     def join(cls, parts: Sequence["Rows"]) -> "Rows":
@@ -71,7 +75,11 @@ class Rows:
         if len(parts) == 1:
             return parts[0]
         texts = {j: tuple(text for part in parts for text in part.texts[j]) for j in parts[0].texts}
-        return cls(np.concatenate([part.numbers for part in parts]), texts)
+        unlisted = {
+            j: tuple(value for part in parts for value in part.unlisted.get(j, ("",) * len(part)))
+            for j in sorted(set().union(*(part.unlisted for part in parts)))
+        }
+        return cls(np.concatenate([part.numbers for part in parts]), texts, unlisted)
 
     def mixed(self, rng: np.random.Generator) -> "Rows":
         """Return as many rows that have each value from another one of these."""
@@ -187,6 +195,11 @@ class Schema:
                 # With the length before it, no two lists of texts are the same bytes.
                 digest.update(len(encoded).to_bytes(8, "little"))
                 digest.update(encoded)
+            for j, values in rows.unlisted.items():
+                if values[i]:
+                    encoded = values[i].encode("utf-8", "surrogatepass")
+                    digest.update(j.to_bytes(8, "little") + len(encoded).to_bytes(8, "little"))
+                    digest.update(encoded)
             digests.append(digest.digest())
         return digests
 
@@ -317,9 +330,19 @@ class Schema:
         pairs = list(zip(self.columns, values, strict=True))
         numbers = np.array([column.numbers(given) for column, given in pairs], dtype=np.float64)
         texts = {j: column.texts(given) for j, (column, given) in enumerate(pairs) if column.kind == "text"}
-        return self._canonical(numbers.T, texts)
+        unlisted = {
+            j: column.unlisted(given, numbers[j])
+            for j, (column, given) in enumerate(pairs)
+            if column.kind == "category" and (numbers[j] == column.n_codes - 1).any()
+        }
+        return self._canonical(numbers.T, texts, unlisted)
 
-    def _canonical(self, numbers: FloatArray, texts: dict[int, tuple[str, ...]]) -> Rows:
+    def _canonical(
+        self,
+        numbers: FloatArray,
+        texts: dict[int, tuple[str, ...]],
+        unlisted: dict[int, tuple[str, ...]] | None = None,
+    ) -> Rows:
         if not len(numbers):
             raise InvalidQuery("the table has no rows")
         canonical = np.add(numbers, 0.0, order="C")  # and -0.0 becomes 0.0
@@ -330,7 +353,7 @@ class Schema:
             if (is_infinite := ~is_finite & ~is_missing).any():
                 row, j = np.argwhere(is_infinite)[0]
                 raise self.columns[j].refusal(row, "expected a finite number, got an infinite one")
-        return Rows(canonical, texts)
+        return Rows(canonical, texts, unlisted or {})
 
 
 def check_min_category(min_category: Any) -> None:

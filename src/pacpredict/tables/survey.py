@@ -161,7 +161,7 @@ def _pooled(reports: Sequence[ColumnReport], options: TableOptions) -> tuple[str
     )
     more = f" and more in {len(found) - _MOST_NAMED} columns" if len(found) > _MOST_NAMED else ""
     hint = (
-        f"categories that fewer than {options.min_category} {_units_of(options)} have become one, 'other': "
+        f"categories that fewer than {options.min_category} {_units_of(options)} have are pooled into 'other': "
         f"{named}{more}; {_remedy(options)}"
     )
     return (hint,)
@@ -268,7 +268,7 @@ def _feature(
         warnings = doubts_about_codes(column, given)
     else:
         warnings = [] if column.is_dtype else doubts_about(column, given, facts)
-    if column.kind == "text" and name not in options.types and _could_be_categories(given):
+    if column.kind == "text" and name not in options.types and not warnings and _could_be_categories(given):
         few = f"{options.min_category} {_units_of(options)}"
         warnings.append(
             f"is taken as free text, since fewer than {few} have most of its values: {_remedy(options)}"

@@ -123,6 +123,12 @@ def other_spellings(value: Any) -> Iterator[str | float]:
         yield _spelt(number)
 
 
+def spelled(value: Any) -> str:
+    """Return the one spelling of a value that all its spellings share."""
+    *_, last = (value, *other_spellings(value))
+    return str(last)
+
+
 def _spelt(number: float) -> str:
     """Return a number as people write it: whole numbers without a fraction."""
     is_whole = number.is_integer() and abs(number) < LEAST_INEXACT_INTEGER

@@ -223,7 +223,7 @@ def _privacy() -> Json:
             "odds_delta": may_lack,
             "decoder": {"enum": ["argmax", "map", "sample"]},
             "votes": {"enum": ["plain", "leave-one-out", "leave-two-out"]},
-            "noise": {"enum": ["least", "fair", None]},
+            "noise": {"enum": ["least", "fair"]},
             "charging": {"enum": ["adaptive", "flat"]},
             "when_exhausted": {"enum": ["halt", "unanimous", "belief"]},
             "promise": object_of({name: {"type": "string"} for name in Promise._fields}),

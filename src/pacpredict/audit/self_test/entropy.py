@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pacpredict.audit.estimates import Finding
 from pacpredict.core.channel import UNITY_BITS
 from pacpredict.mechanism.entropy import Entropy, SystemEntropy
 from pacpredict.types import FloatArray
@@ -22,8 +21,11 @@ _N_SOURCES, _N_DRAWS, _AT_A_TIME = 4, 2340, 7
 _LAGS = (1, 2, 3, _AT_A_TIME, 1024, _N_DRAWS * _AT_A_TIME)
 
 
-def check_entropy(make: Callable[[], Entropy] = SystemEntropy) -> Finding:
-    """Draw from several sources, and compare mean, variance, distribution, repeats and what follows from neighbours."""
+def check_entropy(make: Callable[[], Entropy] = SystemEntropy) -> tuple[str, list[str]]:
+    """Draw from several sources, and compare mean, variance, distribution, repeats and what follows from neighbours.
+
+    Returns what was looked at, and what is wrong with it.
+    """
     from scipy.special import ndtr  # noqa: PLC0415  # takes time to import
 
     normals, uniforms = _drawn(make)
@@ -35,8 +37,8 @@ def check_entropy(make: Callable[[], Entropy] = SystemEntropy) -> Finding:
         wrong += [f"numbers: {what}" for what in _wrong_shares(spread, uniforms)]
         if _is_related((2 * shares - 1) * (2 * spread - 1)):
             wrong.append("normals and numbers follow from each other")
-    words = ", ".join(wrong) or "mean, variance, distribution, repeats and neighbours as chance allows"
-    return Finding("entropy", not wrong, f"{normals.size:,} normals and as many numbers: {words}")
+    looked_at = f"mean, variance, distribution, repeats and neighbours of {normals.size:,} normals and as many numbers"
+    return looked_at, wrong
 
 
 def _drawn(make: Callable[[], Entropy]) -> tuple[FloatArray, FloatArray]:

@@ -3,10 +3,10 @@
     python -m pacpredict.experiments.decoys
     python -m pacpredict.experiments.decoys --models 512 --worlds 8 --json
 
-Some labels are false. An attacker who may put units into the pool adds decoys next to each of these records: units with three
-copies of it and a third label. Removing a decoy would leave the record where it was. Or the same false record was
-contributed twice, by two units. Printed is how often one answer at the record is its false label, by rule of votes;
-without the false label the answer is never that label. Takes about a minute per eight worlds of 128 models.
+Some labels are false. An attacker who may put units into the pool adds decoys next to each of these records: units with
+three copies of it and a third label. A rule that removes the decoy leaves the record where it was. Or the same false
+record was contributed by two units. Printed is how often one answer at the record is its false label, by rule of votes.
+Eight worlds of 128 models take about half a minute.
 """
 
 import argparse
@@ -79,7 +79,8 @@ def spoil(truth: IntArray, case: Case, rng: np.random.Generator) -> Spoilt:
         add(third, COPIES)
     for _ in range(case.n_false - 1):
         add(false_labels, 1)
-    return Spoilt(*map(np.concatenate, (records, added, units)), targets, false_labels)
+    every = [np.concatenate(parts) for parts in (records, added, units)]
+    return Spoilt(every[0], every[1], every[2], targets, false_labels)
 
 
 def told(work: Work, case: Case, n_models: int, seed: int) -> list[float]:

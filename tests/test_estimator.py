@@ -528,7 +528,7 @@ def test_errors_name_row_and_column(fitted):
 
 
 def test_what_training_never_had_is_answered(fitted):
-    """New categories are answered, each as a query of its own; so are missing values, whether or not training had some."""
+    """New categories are answered, each as a query of its own; so are missing values, known to training or not."""
     before = fitted.guarantee().queries
     for job in ("smuggler", "pirate", "smuggler"):
         assert set(fitted.predict(queries(job=job, age=np.nan))) <= set(fitted.classes_)

@@ -267,9 +267,7 @@ def test_a_mark_of_a_rare_class_is_asked_about(values, words):
     table, rng = loans(), np.random.default_rng(5)
     found = look(table.assign(x=values((table["y"] == "default").to_numpy(), rng)))
     said = " ".join(found["x"].warnings)
-    assert re.search(
-        words + r".*of the records of 'default', and 100.0% of the records where it is so", said
-    )
+    assert re.search(words + r".*of the records of 'default', and 100.0% of the records where it is so", said)
     assert "is it known when the question is asked? If not, --drop x" in said
     assert not found["income"].warnings
     assert not found["job"].warnings

@@ -23,7 +23,7 @@ from pacpredict.exceptions import BudgetExhausted, LedgerError
 from pacpredict.mechanism.ledger import MemoryLedger
 
 N_QUERIES = 4000
-N_WORKERS = 3
+N_WORKERS, MOST_AT_ONCE = 3, 3
 
 
 def work(home, url, anchor, answers, seed):
@@ -32,7 +32,7 @@ def work(home, url, anchor, answers, seed):
     while True:
         try:
             session = session or make_session(home.open(url, anchor))
-            numbers = [rng.randrange(N_QUERIES) for _ in range(rng.randint(1, 3))]
+            numbers = [rng.randrange(N_QUERIES) for _ in range(rng.randint(1, MOST_AT_ONCE))]
             (result,) = session.serve([ask(*numbers)])
         except LedgerError:
             time.sleep(0.02)
@@ -126,17 +126,30 @@ def kill(child):
     return os.WIFSIGNALED(status)
 
 
-def disturb(place, start, rng, until):
+def highest(answers):
+    """Return the highest number that an answer had so far."""
+    return max((int(line.split()[1]) for line in answers.read_text().splitlines()), default=0)
+
+
+def wait_until_ahead(answers, copied):
+    """Wait until a copy lacks something, also what was released and not yet written down when it was made."""
+    while highest(answers) <= copied + N_WORKERS * MOST_AT_ONCE:
+        time.sleep(0.02)
+
+
+def disturb(place, start, answers, rng, until):
     """Kill workers and turn the ledger back until the time is over; returns how often each was done."""
     workers, n_killed, n_back = [start() for _ in range(N_WORKERS)], 0, 0
     time.sleep(0.5)
     place.copy()
+    copied = highest(answers)
     while time.monotonic() < until or not n_back:  # a slow machine goes back once at least
         time.sleep(rng.uniform(0.02, 0.15))
         i = rng.randrange(N_WORKERS)
         n_killed += kill(workers[i])
         workers[i] = start()
         if rng.random() < 0.25 or time.monotonic() >= until:
+            wait_until_ahead(answers, copied)  # or it would go on with the copy, rightly
             undo = place.go_back(rng)
             n_back += 1
             time.sleep(rng.uniform(0.1, 0.4))
@@ -147,6 +160,7 @@ def disturb(place, start, rng, until):
             time.sleep(rng.uniform(0.2, 0.5))
             if rng.random() < 0.5:
                 place.copy()
+                copied = highest(answers)
     died = [child for child in workers if not kill(child)]
     assert not died, "a worker ended by itself"
     return n_killed, n_back
@@ -174,7 +188,8 @@ def main():
             return fork(lambda: work(home_at(home.ledger.parent), url, None, answers, seed))
 
         place = Files(home) if server is None else Server(server)
-        n_killed, n_back = disturb(place, start, rng, time.monotonic() + options.seconds)
+        received = options.directory / "answers"
+        n_killed, n_back = disturb(place, start, received, rng, time.monotonic() + options.seconds)
         with home.open(url) as ledger:
             records = check_history(ledger.ledger)
         with (options.directory / "records").open("w") as file:

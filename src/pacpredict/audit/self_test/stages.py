@@ -49,7 +49,7 @@ _STEP, _TOTAL, _FEWEST_STEPS = 2.0**-4, 4.0, 8
 _STRIDE, _N_WALKED = 1 / 6, 384
 
 
-class Stage(NamedTuple):
+class SessionStage(NamedTuple):
     """A kind of sessions."""
 
     name: str
@@ -77,17 +77,17 @@ class Stages:
         chosen = rng.choice(contested, min(contested.size, _N_QUESTIONS), replace=False)
         return cls(mechanism, [Question.of(votes[i]) for i in np.sort(chosen)], rng, n_sessions)
 
-    def all(self, n_parts: int = 8) -> list[Stage]:
+    def all(self, n_parts: int = 8) -> list[SessionStage]:
         """Return the stages in order: those that are quick, and show most, first."""
         budget = self.mechanism.claim.budget
         limited = budget.odds_limit is not None
         pairs = np.array_split(np.arange(self._n_pairs()), n_parts)
         return [
-            Stage("end", self._ends),
-            *([Stage("probes", self._probes), Stage("walks", self._walks)] if limited else []),
-            Stage("amplified", self._amplified),
-            Stage("long", self._long),
-            *(Stage("served", partial(self._served, part.size)) for part in pairs),
+            SessionStage("end", self._ends),
+            *([SessionStage("probes", self._probes), SessionStage("walks", self._walks)] if limited else []),
+            SessionStage("amplified", self._amplified),
+            SessionStage("long", self._long),
+            *(SessionStage("served", partial(self._served, part.size)) for part in pairs),
         ]
 
     def _served(self, n_pairs: int) -> Iterator[Transcript]:

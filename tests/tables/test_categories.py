@@ -19,7 +19,7 @@ def categories(table, **options):
 
 
 def listed_by_hand(table, persons, least):
-    """Count with sets, as the definition says it; without persons, equal rows are one, also once values are pooled."""
+    """Count with sets; without persons, rows that are equal count once, also those that are equal once pooled."""
     pooled = [list(row) for row in table]
     while True:
         units = persons if persons is not None else [tuple(row) for row in pooled]

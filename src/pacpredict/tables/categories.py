@@ -45,8 +45,8 @@ class Settled(NamedTuple):
 def settle_columns(drafts: Sequence[Draft], persons: IntArray | None, min_category: int) -> list[Settled]:
     """Return the columns with the categories that at least `min_category` units have; decide what is free text.
 
-    `persons` has the number of each record's person. Without it equal records are one unit: as values become "other",
-    more of them are equal, so that units are counted again until all listed categories have enough.
+    `persons` has the number of each record's person. Without it equal records are one unit. To be on the safe side,
+    records that differ only in what became "other" count once, until all listed categories have enough without them.
     """
     units = number_contents(draft.cells for draft in drafts) if persons is None else persons
     holders = [_count_units(draft, units) for draft in drafts]

@@ -76,8 +76,8 @@ class Pool:
         does not count, because an attacker who knows the rest asks about that, and of two records that differ in
         the label alone one would be in 3/4 of the subsets.
 
-        A category that fewer than `min_category` units have is not listed unless `types` declares it, and two records
-        that differ only in such categories are equal.
+        A category that fewer than `min_category` units have is not listed unless `types` declares it: models see all
+        such categories as one. Records that differ in them are different units.
         """
         if person_per_row:
             persons = _one_each(persons, len(labels))

@@ -121,18 +121,22 @@ def test_never_is_said_wherever_people_read(places, show):
         assert (NEVER_TELL in words(text)) is (place not in ("/privacy", "guarantee()")), place
 
 
-def test_noise_of_the_past_is_not_forgotten(teacher, tmp_path):
-    """After answers with noise, `sample` says with which probability these may have passed the limit."""
+def test_a_deployment_has_one_promise(teacher, tmp_path):
+    """Fitted with noise it keeps its exception whatever decodes; fitted without, it takes no noise."""
     path, table = teacher
     home = copy_artifact(path, tmp_path / "it.pac")
-    with Deployment.open(home, decode="map") as deployment:
-        deployment.ask(table)
-        noisy = deployment.curator.session.snapshot().noisy
-    assert noisy > 0
-    with Deployment.open(home, decode="sample") as deployment:
-        promise, privacy = deployment.curator.guarantee().promise(), deployment.privacy()
-    assert 0 < privacy["odds_delta"] == pytest.approx(noisy * 1e-12)
-    assert "except with probability" in promise.every_history
+    for decode in DECODERS:
+        with Deployment.open(home, decode=decode) as deployment:
+            promises = [deployment.curator.guarantee().promise()]
+            deployment.ask(table[:50])
+            promises.append(deployment.curator.guarantee().promise())
+            privacy = deployment.privacy()
+        assert privacy["odds_delta"] == 1e-9
+        for promise in promises:
+            assert promise.to_json() == privacy["promise"]
+    fit_teacher(tmp_path / "exact.pac", odds_limit=LIMIT, decode="sample")
+    with pytest.raises(InvalidInput, match="keeps the odds limit in every history"):
+        Deployment.open(tmp_path / "exact.pac", decode="map")
 
 
 def test_the_estimator_words_its_promise():

@@ -23,7 +23,7 @@ from pacpredict.audit.membership import memory_needed
 from pacpredict.audit.page import render
 from pacpredict.audit.presence import N_VARIANTS, n_variants
 from pacpredict.audit.run import Plan, audit
-from pacpredict.audit.self_test.results import Result
+from pacpredict.audit.self_test.results import CheckResult
 from pacpredict.audit.subject import Subject
 from pacpredict.audit.words import ASSUMED, NOT_TESTED, broken, pool_in_words, show, to_json, verdict
 from pacpredict.cli import main
@@ -48,7 +48,9 @@ SHORT = [
     "--jobs",
     "1",
 ]
-TOO_LITTLE = Result("noise variance", "noise has the calibrated variance", holds=False, seen="too little")
+TOO_LITTLE = CheckResult(
+    "noise variance", "noise has the calibrated variance", holds=False, seen="too little"
+)
 CHANGING = ("ledger.sqlite", "witness.jsonl")
 
 

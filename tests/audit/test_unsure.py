@@ -12,7 +12,7 @@ from pacpredict.audit.membership import imagine, questions, score
 from pacpredict.audit.page import render
 from pacpredict.audit.power import POWER, noticeable_games, noticeable_means
 from pacpredict.audit.run import Plan, audit
-from pacpredict.audit.self_test.results import Result
+from pacpredict.audit.self_test.results import CheckResult
 from pacpredict.audit.subject import Subject
 from pacpredict.audit.words import broken, show, to_json, unsure, verdict
 from pacpredict.cli import main
@@ -161,5 +161,5 @@ def test_checks_that_were_not_made_are_said_not_to_be(found, capsys):
     assert page.count("<td>not checked</td>") == 2
     for text in (page, shown):
         assert "Not checked by the self-test: records, belief; nothing was drawn." in text
-    worse = Result("noise variance", "noise has the calibrated variance", holds=False, seen="too little")
+    worse = CheckResult("noise variance", "noise has the calibrated variance", holds=False, seen="too little")
     assert to_json(replace(found, self_test=[*skipped, worse]))["holds"] is False

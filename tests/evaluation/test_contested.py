@@ -78,7 +78,7 @@ def test_it_warns_when_the_share_is_high():
     """From a quarter on, a sentence says what it means."""
     assert Contested(HIGH - 0.01, 0.2, 100).warning("argmax") is None
     often = Contested(0.88, 0.8, 100)
-    assert "models disagree on 88.0 % of queries" in often.warning("map")
+    assert "models disagree on 88.0% of queries" in often.warning("map")
     assert "noise decides what argmax answers" in often.warning("argmax")
     assert "argmax" not in often.warning("map") + often.warning("sample")
 

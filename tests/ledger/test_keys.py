@@ -356,11 +356,13 @@ def test_killed_in_the_middle(opening, keyring, point):
     keyring.make(Terms("lab", queries=3))
     child = os.fork()
     if child == 0:
-        ledger = opening(killer(point, 3))  # the first is the founding of the session
-        session = make_session(ledger)
-        for number in range(10):
-            session.serve([ask(number, client="lab")])
-        os._exit(0)
+        try:
+            ledger = opening(killer(point, 3))  # the first is the founding of the session
+            session = make_session(ledger)
+            for number in range(10):
+                session.serve([ask(number, client="lab")])
+        finally:
+            os._exit(1)  # whatever happens, the rest of the tests is the parent's
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     with opening() as ledger:
         n_before = 2 if point == "after-commit" else 1

@@ -224,8 +224,8 @@ def test_postgresql_does_not_read_all_records(url, statement, values):
         statement = statement.replace("?", str(value), 1)
     with psycopg.connect(url, autocommit=True) as database:
         database.execute(
-            "INSERT INTO records (sequence, kind, charged_steps, spent_steps, time, chain) "
-            "SELECT i, 'agreed', 0, 0, 'now', sha256(i::text::bytea) FROM generate_series(1, 20000) AS i"
+            "INSERT INTO records (sequence, kind, votes, charged_steps, spent_steps, time, chain) "
+            "SELECT i, 'agreed', 'plain', 0, 0, 'now', sha256(i::text::bytea) FROM generate_series(1, 20000) AS i"
         )
         for known in ("SELECT 1", "VACUUM ANALYZE records"):
             database.execute(known)

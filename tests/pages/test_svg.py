@@ -98,13 +98,13 @@ def test_a_curve_by_hand():
     assert middle == pytest.approx((left + right) / 2, abs=0.02)
     assert half == pytest.approx((top + bottom) / 2, abs=0.02)
     texts = [text.text for text in root.iter(f"{SVG}text")]
-    assert {"0 %", "50 %", "100 %", "01 Jan 2026", "11 Jan 2026"} <= set(texts)
+    assert {"0%", "50%", "100%", "01 Jan 2026", "11 Jan 2026"} <= set(texts)
 
 
 def test_little_is_shown_large():
     """What is a thousandth of the budget is not a flat line: the scale ends at a round number above it."""
     root = read(over_time([Point(0.0, 0.0), Point(3600.0, 0.07)], 100.0, "spent"))
-    assert "0.1 %" in [text.text for text in root.iter(f"{SVG}text")]
+    assert "0.1%" in [text.text for text in root.iter(f"{SVG}text")]
     assert root.find(f"{SVG}line[@class='limit']") is None
 
 

@@ -84,9 +84,9 @@ def test_triton_asks(server, triton_client, whole_rows, binary_in, binary_out):
 
 def test_triton_sees_errors(server, triton_client, whole_rows):
     """An error arrives in Triton's client with its status and its text."""
-    inputs = triton_inputs([{**whole_rows[0], "age": np.inf}], binary=True)
+    inputs = triton_inputs([{**whole_rows[0], "hours": np.inf}], binary=True)
     with pytest.raises(
-        InferenceServerException, match=r"column 'age', row 0 .*: expected a finite"
+        InferenceServerException, match=r"column 'hours', row 0 .*: expected a finite"
     ) as caught:
         triton_client.infer(NAME, inputs)
     assert caught.value.status() == "400"

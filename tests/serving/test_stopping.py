@@ -155,6 +155,15 @@ def test_another_process_has_it_open(home):
     assert logs_beside(home) == []
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C interrupts, also where the tests run in the background of a script, which ignores it."""
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, ignored)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_closing_is_not_interrupted():
     """Once it closes, neither signal ends the process; afterwards both do what they did before."""
     before = [signal.getsignal(how) for how in SIGNALS]

@@ -342,7 +342,7 @@ def test_digest_is_of_these_bytes():
     table = people().assign(more="né" * 60)
     schema = Schema.infer(table)
     text, more = REVIEW.encode(), ("né" * 60).encode()
-    expected = b"pacpredict row 1\n" + struct.pack("<7d", 39, 0, 1, 0, 70.5, 0, 0)
+    expected = b"pacpredict row 2\n" + struct.pack("<7d", 39, 0, 1, 0, 70.5, 0, 0)
     expected += struct.pack("<Q", len(text)) + text + struct.pack("<Q", len(more)) + more
     assert schema.digests(schema.rows(table))[0] == hashlib.sha256(expected).digest()
 

@@ -36,7 +36,7 @@ def bank():
 
 
 def test_census():
-    """Census income has six numbers, eight categories, three of them with missing values, and two classes."""
+    """Census income has six numbers, eight categories, and two classes."""
     table = census()
     schema = Schema.infer(table.drop(columns="income"))
     assert len(table) == 32_561

@@ -83,7 +83,7 @@ def test_what_was_decided_is_not_doubted_again():
         ([*(f"{i},5" for i in range(40)), "<0,5"], "such as '0,5': --types x=number:1.234,5$"),
         (["<0,5", "0,7", "> 1.200", "1,5"], "such as '0,7': --types x=number:1.234,5$"),
         (["<0,5", *(f"{i},5" for i in range(40)), "n/a"], "--types x=number:1.234,5 --missing 'n/a'$"),
-        ([1.0, None, None, None], "missing in 75.0 %"),
+        ([1.0, None, None, None], "missing in 75.0%"),
         (["k", "k", "k"], "one value only: --drop x"),
     ],
     ids=str,
@@ -230,7 +230,7 @@ def test_a_column_that_follows_from_the_target():
     )
     table["names"] = [f"n{i}" for i in range(400)]  # a name each says nothing about others
     found = look(table.assign(y=y))
-    assert re.match(r"says (99|100)\.\d % of the target by itself", found["copy"].warnings[0])
+    assert re.match(r"says (99|100)\.\d% of the target by itself", found["copy"].warnings[0])
     assert not found["noise"].warnings
     assert not any("by itself" in warning for warning in found["names"].warnings)
 
@@ -247,13 +247,13 @@ def loans(n=2000):
     [
         (
             lambda bad, rng: np.where(bad, rng.choice(["ann", "bob", "cy"], len(bad)), None),
-            "is filled in in 100.0 %",
+            "is filled in in 100.0%",
         ),
         (
             lambda bad, rng: np.where(bad & (rng.random(len(bad)) < 0.6), "ann", None),
-            r"is filled in in \d\d.\d %",
+            r"is filled in in \d\d.\d%",
         ),
-        (lambda bad, rng: np.where(bad, np.nan, rng.normal(size=len(bad))), "is missing in 100.0 %"),
+        (lambda bad, rng: np.where(bad, np.nan, rng.normal(size=len(bad))), "is missing in 100.0%"),
         (
             lambda bad, rng: np.where(bad & (rng.random(len(bad)) < 0.7), rng.random(len(bad)), 0.0),
             "is not 0.0 in",
@@ -267,9 +267,7 @@ def test_a_mark_of_a_rare_class_is_asked_about(values, words):
     table, rng = loans(), np.random.default_rng(5)
     found = look(table.assign(x=values((table["y"] == "default").to_numpy(), rng)))
     said = " ".join(found["x"].warnings)
-    assert re.search(
-        words + r".*of the records of 'default', and 100.0 % of the records where it is so", said
-    )
+    assert re.search(words + r".*of the records of 'default', and 100.0% of the records where it is so", said)
     assert "is it known when the question is asked? If not, --drop x" in said
     assert not found["income"].warnings
     assert not found["job"].warnings

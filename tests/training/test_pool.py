@@ -70,14 +70,15 @@ def test_digest_is_of_the_records():
     labels = labels_of(table)
     digest = mixed_pool().digest()
     assert Pool.of(table.to_dict("list"), list(labels)).schema.columns[0].name == "age"
-    assert Pool.of(table.astype({"age": "Int32"}), pd.Series(labels)).digest() == digest
+    types = {"grade": ["low", "mid", "high"]}
+    assert Pool.of(table.astype({"age": "Int32"}), pd.Series(labels), types=types).digest() == digest
     value = table.copy()
     value.loc[5, "hours"] = 1.0
     text = table.copy()
     text.loc[text["note"].notna().idxmax(), "note"] += "!"
     for changed in (value, text, table[::-1]):
-        assert Pool.of(changed, labels).digest() != digest
-    assert Pool.of(table, labels[::-1]).digest() != digest
+        assert Pool.of(changed, labels, types=types).digest() != digest
+    assert Pool.of(table, labels[::-1], types=types).digest() != digest
 
 
 def test_nothing_of_a_record_prints():

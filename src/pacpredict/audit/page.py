@@ -10,7 +10,7 @@ from pacpredict.pages.document import bullets, document, facts, section
 from pacpredict.pages.markup import Child, Markup, tag
 from pacpredict.pages.words import day, power
 
-_INTERVALS = "intervals hold with 99.9 %, those of true positives, nats and correlations approximately"
+_INTERVALS = "intervals hold with 99.9 %, those of true positives and nats approximately"
 
 
 def render(audit: Audit) -> str:

@@ -29,7 +29,7 @@ from pacpredict.audit.presence import Presence
 from pacpredict.audit.presences import check_retrained, presences
 from pacpredict.audit.search import search
 from pacpredict.audit.self_test.mechanism import served_mechanism
-from pacpredict.audit.self_test.results import Result
+from pacpredict.audit.self_test.results import CheckResult
 from pacpredict.audit.self_test.run import n_stages, run_self_test
 from pacpredict.audit.self_test.stages import N_RELEASES, N_SESSIONS
 from pacpredict.audit.subject import Subject, check_memory, check_pool
@@ -80,7 +80,7 @@ class Audit:
     attacks: list[Attack]  # at the end of the deployment's own futures
     larger_attacks: list[Attack]
     duels: list[Duel]
-    self_test: list[Result]
+    self_test: list[CheckResult]
     presences: dict[str, list[Presence]]  # by what records, and how the world without them was found
 
 
@@ -104,7 +104,7 @@ def audit(
         subject, plan, None if public is None else artifact.ensemble(rule=subject.rule).votes(public)
     )
     players = _players(subject)
-    mechanism = served_mechanism(artifact.ensemble(), artifact.recipe, decode)
+    mechanism = served_mechanism(artifact.ensemble(rule=subject.rule), artifact.recipe, decode)
     n_tests = n_stages(mechanism, subject.votes)
     n_parts = _N_PARTS + n_tests + _N_KINDS * (1 + len(players))
     done = iter(range(1, n_parts + 1))

@@ -230,11 +230,12 @@ def _run_negative_control(arguments: Namespace) -> None:
     from pacpredict.cli.progress import progress_bar  # noqa: PLC0415
 
     artifact = Artifact.open(arguments.artifact, trust=arguments.trust, blind=True)
-    subject = Subject.of(artifact, read_pool_of(artifact, arguments.data), decode=arguments.decode)
+    pool = read_pool_of(artifact, arguments.data)
+    subject = Subject.of(artifact, pool, decode=arguments.decode, votes=arguments.votes)
     subject.contested()  # refuses a pool on which all models agree
     with progress_bar("self-tests") as progress:
         controls = run_negative_control(
-            served_mechanism(artifact.ensemble(), artifact.recipe, arguments.decode),
+            served_mechanism(artifact.ensemble(rule=subject.rule), artifact.recipe, arguments.decode),
             subject.votes,
             seed=Plan().seed if arguments.seed is None else arguments.seed,
             n_sessions=arguments.sessions or N_SESSIONS,
@@ -255,14 +256,9 @@ def _run_negative_control(arguments: Namespace) -> None:
 
 def _print_controls(controls: "Sequence[Control]") -> None:
     rows = [
-        (
-            one.sabotage or "nothing",
-            one.leak,
-            f"caught by {', '.join(one.failed)}" if one.failed else "passes",
-        )
-        for one in controls
+        (one.sabotage or "nothing", one.leak, one.failed[0] if one.failed else "passes") for one in controls
     ]
-    print_table("The self-test of this mechanism, broken on purpose", ("broken", "leaks", "self-test"), rows)
+    print_table("The self-test of this mechanism, broken on purpose", ("broken", "leaks", "caught by"), rows)
     caught = sum(bool(one.failed) for one in controls if one.sabotage is not None)
     print(f"\n{caught} of {len(controls) - 1} broken mechanisms were caught.")
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from pacpredict.core.attacks import success_after
 from pacpredict.core.filters import Filter
-from pacpredict.curator import report_privacy
 from pacpredict.deployment import Deployment
 from pacpredict.distill.labels import Labels, Targets, last_of
 from pacpredict.distill.questions import Order
@@ -58,13 +57,8 @@ def as_name(text: str) -> str:
 
 
 def promise_of(deployment: Deployment) -> dict[str, Any]:
-    """Return what holds for the whole life of a deployment, and so for every student of it.
-
-    The limit on odds holds without exception if nothing was ever released with noise and the recipe asks for none.
-    """
-    about, recipe, space = deployment.describe(), deployment.artifact.recipe, deployment.artifact.space
-    is_exact = recipe.decode == "sample" and not deployment.curator.session.snapshot().noisy
-    privacy = report_privacy(recipe, space, None, "sample" if is_exact else "argmax")
+    """Return what holds for the whole life of a deployment, and so for every student of it."""
+    about, privacy = deployment.describe(), deployment.privacy()
     promise = {name: privacy[name] for name in _PROMISE}
     named = {name: about[name] for name in ("models", "rate", "unit")}
     return promise | named | {"name": as_name(about["name"])}

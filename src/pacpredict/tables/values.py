@@ -126,7 +126,8 @@ def other_spellings(value: Any) -> Iterator[str | float]:
 def spelled(value: Any) -> str:
     """Return the one spelling of a value that all its spellings share."""
     *_, last = (value, *other_spellings(value))
-    return str(last)
+    # Python refuses to write integers of more than 4,300 digits in decimal.
+    return hex(last) if isinstance(last, int) and not isinstance(last, bool) else str(last)
 
 
 def _spelt(number: float) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from pacpredict.audit.self_test import hypotheses, notice
 from pacpredict.audit.self_test.entropy import check_entropy
-from pacpredict.audit.self_test.evidence import Evidence, Rows
+from pacpredict.audit.self_test.evidence import ScoreLog, SelfTestEvidence
 from pacpredict.audit.self_test.oracle import Claim
-from pacpredict.audit.self_test.results import CHECK_ALARM, Result
+from pacpredict.audit.self_test.results import CHECK_ALARM, CheckResult
 from pacpredict.audit.self_test.statistics import smallest_of
 
 
@@ -21,37 +21,41 @@ class Check:
 
     name: str
     statement: str
-    judge: Callable[["Check", Evidence, Claim], Result]
+    judge: Callable[["Check", SelfTestEvidence, Claim], CheckResult]
     applies: Callable[[Claim], bool] = lambda _: True
 
-    def result(self, evidence: Evidence, claim: Claim) -> Result:
+    def result(self, evidence: SelfTestEvidence, claim: Claim) -> CheckResult:
         return self.judge(self, evidence, claim)
 
-    def skipped(self, why: str) -> Result:
+    def skipped(self, why: str) -> CheckResult:
         """Say that this was not checked."""
-        return Result(self.name, self.statement, None, f"not checked: {why}")
+        return CheckResult(self.name, self.statement, None, f"not checked: {why}")
 
 
-def _exact(check: Check, evidence: Evidence, _: Claim) -> Result:
+def _exact(check: Check, evidence: SelfTestEvidence, _: Claim) -> CheckResult:
     """Judge comparisons of which none may fail."""
     n, breaches = evidence.looked_at[check.name], evidence.breaches[check.name]
     if not n:
         return check.skipped("nothing of the kind happened")
-    return Result(check.name, check.statement, breaches == 0, f"{breaches:,} of {n:,} comparisons failed")
+    return CheckResult(
+        check.name, check.statement, breaches == 0, f"{breaches:,} of {n:,} comparisons failed"
+    )
 
 
-def _statistical(check: Check, families: Mapping[str, float], looked_at: str, noticeable: str = "") -> Result:
+def _statistical(
+    check: Check, families: Mapping[str, float], looked_at: str, noticeable: str = ""
+) -> CheckResult:
     if not families:
         return check.skipped("nothing was drawn")
     p_value = smallest_of(families.values())
     if p_value >= CHECK_ALARM:
-        return Result(check.name, check.statement, True, f"{looked_at}: consistent", p_value, noticeable)
+        return CheckResult(check.name, check.statement, True, f"{looked_at}: consistent", p_value, noticeable)
     worst = min(families, key=lambda name: families[name])
     seen = f"{looked_at}: p = {p_value:.1g}; most unlikely: {worst}"
-    return Result(check.name, check.statement, False, seen, p_value, noticeable)
+    return CheckResult(check.name, check.statement, False, seen, p_value, noticeable)
 
 
-def _secrets(check: Check, evidence: Evidence, claim: Claim) -> Result:
+def _secrets(check: Check, evidence: SelfTestEvidence, claim: Claim) -> CheckResult:
     m, drawn = claim.n_models, (evidence.secrets, evidence.session_secrets)
     families = {
         f"{name}, {what}": p
@@ -65,7 +69,7 @@ def _secrets(check: Check, evidence: Evidence, claim: Claim) -> Result:
     return _statistical(check, families, looked_at, notice.secrets_in_words(len(drawn[0]), m, alarm))
 
 
-def _noise_independence(check: Check, evidence: Evidence, claim: Claim) -> Result:
+def _noise_independence(check: Check, evidence: SelfTestEvidence, claim: Claim) -> CheckResult:
     scores = evidence.noise.columns()
     families = hypotheses.of_secret(scores, evidence.groups, claim.n_models)
     alarm = CHECK_ALARM / max(len(families), 1)
@@ -73,7 +77,7 @@ def _noise_independence(check: Check, evidence: Evidence, claim: Claim) -> Resul
     return _statistical(check, families, _scores(scores.score.size, evidence), noticeable)
 
 
-def _noise_variance(check: Check, evidence: Evidence, _: Claim) -> Result:
+def _noise_variance(check: Check, evidence: SelfTestEvidence, _: Claim) -> CheckResult:
     scores = evidence.noise.columns()
     families = hypotheses.of_size(scores, evidence.groups)
     alarm = CHECK_ALARM / max(len(families), 1)
@@ -81,27 +85,27 @@ def _noise_variance(check: Check, evidence: Evidence, _: Claim) -> Result:
     return _statistical(check, families, _scores(scores.score.size, evidence), noticeable)
 
 
-def _noise_distribution(check: Check, evidence: Evidence, _: Claim) -> Result:
+def _noise_distribution(check: Check, evidence: SelfTestEvidence, _: Claim) -> CheckResult:
     scores = evidence.noise.columns()
     return _statistical(check, hypotheses.of_shape(scores), _scores(scores.score.size, evidence))
 
 
-def _noise_freshness(check: Check, evidence: Evidence, _: Claim) -> Result:
+def _noise_freshness(check: Check, evidence: SelfTestEvidence, _: Claim) -> CheckResult:
     scores = evidence.noise.columns()
     return _statistical(check, hypotheses.of_freshness(scores), _scores(scores.score.size, evidence))
 
 
-def _channel(check: Check, evidence: Evidence, claim: Claim) -> Result:
+def _channel(check: Check, evidence: SelfTestEvidence, claim: Claim) -> CheckResult:
     return _labels(check, evidence, claim, evidence.labels, hypotheses.of_twins(evidence.twins))
 
 
-def _beliefs(check: Check, evidence: Evidence, claim: Claim) -> Result:
+def _beliefs(check: Check, evidence: SelfTestEvidence, claim: Claim) -> CheckResult:
     return _labels(check, evidence, claim, evidence.beliefs, {})
 
 
 def _labels(
-    check: Check, evidence: Evidence, claim: Claim, rows: Rows, further: Mapping[str, float]
-) -> Result:
+    check: Check, evidence: SelfTestEvidence, claim: Claim, rows: ScoreLog, further: Mapping[str, float]
+) -> CheckResult:
     """Judge labels that were drawn, with probabilities that depend on the secret as the claim says or not at all."""
     scores = rows.columns()
     if not scores.score.size:
@@ -119,13 +123,13 @@ def _labels(
     return _statistical(check, families, looked_at, noticeable)
 
 
-def _entropy(check: Check, _: Evidence, __: Claim) -> Result:
+def _entropy(check: Check, _: SelfTestEvidence, __: Claim) -> CheckResult:
     looked_at, wrong = check_entropy()
     seen = ", ".join(wrong) or "consistent"
-    return Result(check.name, check.statement, not wrong, f"{looked_at}: {seen}")
+    return CheckResult(check.name, check.statement, not wrong, f"{looked_at}: {seen}")
 
 
-def _scores(n: int, evidence: Evidence) -> str:
+def _scores(n: int, evidence: SelfTestEvidence) -> str:
     return f"{n:,} noisy numbers in {len(evidence.groups):,} sessions"
 
 

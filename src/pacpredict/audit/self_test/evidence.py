@@ -31,7 +31,7 @@ class Scores(NamedTuple):
 
 
 @dataclass
-class Rows:
+class ScoreLog:
     """Scores as they come in, eight numbers each."""
 
     numbers: "array[float]" = field(default_factory=lambda: array("d"))
@@ -46,12 +46,12 @@ class Rows:
 
 
 @dataclass
-class Evidence:
+class SelfTestEvidence:
     """All that was seen so far."""
 
-    noise: Rows = field(default_factory=Rows)
-    labels: Rows = field(default_factory=Rows)  # drawn through the channel
-    beliefs: Rows = field(default_factory=Rows)  # drawn from the belief
+    noise: ScoreLog = field(default_factory=ScoreLog)
+    labels: ScoreLog = field(default_factory=ScoreLog)  # drawn through the channel
+    beliefs: ScoreLog = field(default_factory=ScoreLog)  # drawn from the belief
     twins: list[tuple[float, bool]] = field(
         default_factory=list
     )  # how likely two labels agree; whether they do

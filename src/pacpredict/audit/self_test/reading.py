@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from pacpredict.audit.self_test.evidence import Evidence, Rows
+from pacpredict.audit.self_test.evidence import ScoreLog, SelfTestEvidence
 from pacpredict.audit.self_test.oracle import Expected, LabelLaw, NoiseLaw, Posterior, Question
 from pacpredict.audit.self_test.transcripts import Transcript
 from pacpredict.mechanism.guarantee import Guarantee
@@ -35,7 +35,7 @@ class Reader:
     """Reads one transcript after the other. Her own random numbers decide ties within a label's share."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self.evidence = Evidence()
+        self.evidence = SelfTestEvidence()
         self.rng = rng
         self._twin: dict[int, Drawn] | None = None  # the labels of the session before, by position
 
@@ -179,7 +179,7 @@ class _Reading:
             side = 1.0 if law.points[slot][i] >= mean else -1.0
             self.evidence.noise.add(*where, score, side, value, label, 0)
 
-    def _score_label(self, rows: Rows, question: Question, law: LabelLaw, slot: int) -> None:
+    def _score_label(self, rows: ScoreLog, question: Question, law: LabelLaw, slot: int) -> None:
         secret = self.transcript.secret
         own = int(question.slots[secret])
         chances = law.chances(own)

@@ -7,7 +7,7 @@ FALSE_ALARM = 1e-3
 CHECK_ALARM = FALSE_ALARM / 8
 
 
-class Result(NamedTuple):
+class CheckResult(NamedTuple):
     """A statement, and whether what was seen contradicts it."""
 
     check: str

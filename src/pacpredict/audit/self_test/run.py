@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pacpredict.audit.self_test.checks import CHECKS, Check
-from pacpredict.audit.self_test.evidence import Evidence
+from pacpredict.audit.self_test.evidence import SelfTestEvidence
 from pacpredict.audit.self_test.mechanism import Mechanism
 from pacpredict.audit.self_test.oracle import Claim
 from pacpredict.audit.self_test.reading import Reader
-from pacpredict.audit.self_test.results import Result
+from pacpredict.audit.self_test.results import CheckResult
 from pacpredict.audit.self_test.stages import N_SESSIONS, Stages
 from pacpredict.training.fit import Progress, no_progress
 from pacpredict.types import Votes
@@ -30,7 +30,7 @@ def run_self_test(
     n_sessions: int = N_SESSIONS,
     progress: Progress = no_progress,
     stop_early: bool = False,
-) -> list[Result]:
+) -> list[CheckResult]:
     """Hold a mechanism against its claim, with questions from votes (n_queries, n_models).
 
     The seed decides what is asked. What is answered draws from the operating system, so no two self-tests see the same.
@@ -47,14 +47,14 @@ def n_stages(mechanism: Mechanism, votes: Votes) -> int:
     return len(Stages.of(mechanism, votes, 0).all())
 
 
-def judge(evidence: Evidence, claim: Claim, checks: Sequence[Check] = CHECKS) -> list[Result]:
+def judge(evidence: SelfTestEvidence, claim: Claim, checks: Sequence[Check] = CHECKS) -> list[CheckResult]:
     """Judge by all checks that apply."""
     return [check.result(evidence, claim) for check in checks if check.applies(claim)]
 
 
 def _gather(
     mechanism: Mechanism, votes: Votes, seed: int, n_sessions: int, progress: Progress
-) -> Iterator[Evidence]:
+) -> Iterator[SelfTestEvidence]:
     """Yield the evidence after each stage; secrets are drawn after those that are quick."""
     reader = Reader(np.random.default_rng([seed, 1]))
     stages = Stages.of(mechanism, votes, seed, n_sessions).all()
@@ -67,12 +67,12 @@ def _gather(
         yield reader.evidence
 
 
-def _draw_secrets(mechanism: Mechanism, evidence: Evidence, n: int) -> None:
+def _draw_secrets(mechanism: Mechanism, evidence: SelfTestEvidence, n: int) -> None:
     secrets = [mechanism.draw_secret() for _ in range(n)]
     evidence.secrets += [secret.reveal() for secret in secrets]
     salts = {secret.reveal_salt() for secret in secrets}
     evidence.note("secrets", breached=len(salts) < n)
 
 
-def _is_sure(result: Result) -> bool:
+def _is_sure(result: CheckResult) -> bool:
     return result.holds is False and (result.p_value is None or result.p_value < _HOPELESS)

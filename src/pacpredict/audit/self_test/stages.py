@@ -40,6 +40,8 @@ _N_QUESTIONS, _AGREED = 1024, 1 / 64
 _TURN, _SHORT_TURN = 128, 16
 # Releases that are left at the beginning of the end; the answers of a belief that follow.
 _LEFT, _AFTER_THE_END = 40, 48
+# Further answers from the belief, for each served session: twice as many, since half of the sessions give none.
+_FROM_BELIEF = 64
 # Nats of an amplified step, if a deployment's own is not larger, and in all: about what it takes to tell one of 128
 # subsets. There are so many steps at least.
 _STEP, _TOTAL, _FEWEST_STEPS = 2.0**-4, 4.0, 8
@@ -47,7 +49,7 @@ _STEP, _TOTAL, _FEWEST_STEPS = 2.0**-4, 4.0, 8
 _STRIDE, _N_WALKED = 1 / 6, 384
 
 
-class Stage(NamedTuple):
+class SessionStage(NamedTuple):
     """A kind of sessions."""
 
     name: str
@@ -75,17 +77,17 @@ class Stages:
         chosen = rng.choice(contested, min(contested.size, _N_QUESTIONS), replace=False)
         return cls(mechanism, [Question.of(votes[i]) for i in np.sort(chosen)], rng, n_sessions)
 
-    def all(self, n_parts: int = 8) -> list[Stage]:
+    def all(self, n_parts: int = 8) -> list[SessionStage]:
         """Return the stages in order: those that are quick, and show most, first."""
         budget = self.mechanism.claim.budget
         limited = budget.odds_limit is not None
         pairs = np.array_split(np.arange(self._n_pairs()), n_parts)
         return [
-            Stage("end", self._ends),
-            *([Stage("probes", self._probes), Stage("walks", self._walks)] if limited else []),
-            Stage("amplified", self._amplified),
-            Stage("long", self._long),
-            *(Stage("served", partial(self._served, part.size)) for part in pairs),
+            SessionStage("end", self._ends),
+            *([SessionStage("probes", self._probes), SessionStage("walks", self._walks)] if limited else []),
+            SessionStage("amplified", self._amplified),
+            SessionStage("long", self._long),
+            *(SessionStage("served", partial(self._served, part.size)) for part in pairs),
         ]
 
     def _served(self, n_pairs: int) -> Iterator[Transcript]:
@@ -119,6 +121,8 @@ class Stages:
             player.ask(self._draw(4 * _LEFT))
             for in_part in (False, True):
                 self._ask(player, self._draw(_LEFT + _AFTER_THE_END), _SHORT_TURN, partial=in_part)
+            if budget.when_exhausted == "belief":
+                self._ask(player, self._draw(_FROM_BELIEF * self.n_sessions // _N_ENDS), _TURN)
             yield player.end()[0]
 
     def _amplified(self) -> Iterator[Transcript]:

@@ -18,7 +18,7 @@ from pacpredict.mechanism.secret import Secret
 from pacpredict.types import FloatArray
 
 _DIGEST_SIZE = 32
-# Rows of one request; a turn serves several clients, as a server does.
+# ScoreLog of one request; a turn serves several clients, as a server does.
 _ROWS = (1, 7, 24)
 # Kinds of sessions that are asked at their end what they promise; that takes as long as hundreds of releases.
 _STATED = ("end", "long")

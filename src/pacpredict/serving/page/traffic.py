@@ -137,9 +137,9 @@ def _latency(traffic: Traffic) -> Markup:
     edges = [0.0 if first == 0 else 1e3 * buckets[first - 1][0], *(1e3 * edge for edge, _ in shown)]
     rows: list[tuple[str, Child]] = [
         (words, _milliseconds(quantile(buckets, share)))
-        for words, share in (("half of them within", 0.5), ("95 % within", 0.95), ("99 % within", 0.99))
+        for words, share in (("half of them within", 0.5), ("95% within", 0.95), ("99% within", 0.99))
     ]
-    says = f"Time of {n:,} requests: half within {rows[0][1]}, 99 % within {rows[-1][1]}"
+    says = f"Time of {n:,} requests: half within {rows[0][1]}, 99% within {rows[-1][1]}"
     picture = histogram(edges, [count for _, count in shown], says)
     return section("Latency", figure(picture, f"Queries in {span.title}, by milliseconds."), facts(rows))
 
